@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sim runs a fleet on one virtual clock: the real machines of
+// gateways and supervisors, and a network of its own. There are no
+// goroutines and no real time; one seed decides everything.
+package sim
+
+import (
+	"cmp"
+	"container/heap"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/supervisor"
+	"github.com/evenring/evenring/ring"
+)
+
+// Service is the address of the load balancer.
+const Service = "service"
+
+// Config shapes a world. The zero value of a field is its default.
+type Config struct {
+	Seed       uint64
+	MinLatency time.Duration // one way; 0: 1 ms
+	MaxLatency time.Duration // one way; 0: 20 ms
+	NoAsks     bool          // there is no peer link to ask over
+
+	Gateway    func(*redirect.Config)   // changes a gateway's config before it starts
+	Supervisor func(*supervisor.Config) // changes a supervisor's
+}
+
+// World is a fleet and its network. Not safe for concurrent use.
+type World struct {
+	cfg   Config
+	start time.Time
+	now   time.Time
+	queue queue
+	seq   uint64
+	rnd   *rand.Rand
+
+	Gateways    map[ring.GatewayID]*Gateway
+	Supervisors map[ring.MemberID]*Supervisor
+	Mute        bool                                    // no roster message arrives from now on
+	Trace       func(at time.Duration, who, what string) // may be nil
+
+	lastStart placement.Incarnation
+}
+
+// New makes an empty world at its time zero.
+func New(cfg Config) *World {
+	if cfg.MinLatency == 0 {
+		cfg.MinLatency = time.Millisecond
+	}
+	if cfg.MaxLatency == 0 {
+		cfg.MaxLatency = max(cfg.MinLatency, 20*time.Millisecond)
+	}
+	start := time.Unix(1_000_000_000, 0).UTC()
+	return &World{
+		cfg: cfg, start: start, now: start, rnd: rand.New(rand.NewPCG(cfg.Seed, 0)),
+		Gateways: make(map[ring.GatewayID]*Gateway), Supervisors: make(map[ring.MemberID]*Supervisor),
+	}
+}
+
+// Elapsed returns the virtual time since the start.
+func (w *World) Elapsed() time.Duration { return w.now.Sub(w.start) }
+
+// Now returns the virtual time.
+func (w *World) Now() time.Time { return w.now }
+
+// Run lets so much virtual time pass.
+func (w *World) Run(d time.Duration) {
+	end := w.now.Add(d)
+	for len(w.queue) > 0 && !w.queue[0].at.After(end) {
+		w.next()
+	}
+	w.now = end
+}
+
+// Until runs until the condition holds, and reports whether it did within d.
+func (w *World) Until(d time.Duration, holds func() bool) bool {
+	end := w.now.Add(d)
+	for !holds() {
+		if len(w.queue) == 0 || w.queue[0].at.After(end) {
+			w.now = end
+			return holds()
+		}
+		w.next()
+	}
+	return true
+}
+
+func (w *World) next() {
+	e := heap.Pop(&w.queue).(event)
+	w.now = e.at
+	e.do()
+}
+
+// after schedules f.
+func (w *World) after(d time.Duration, f func()) { w.at(w.now.Add(d), f) }
+
+func (w *World) at(t time.Time, f func()) {
+	w.seq++
+	heap.Push(&w.queue, event{at: t, seq: w.seq, do: f})
+}
+
+// deliver schedules f after a network delay.
+func (w *World) deliver(f func()) { w.after(w.latency(), f) }
+
+func (w *World) latency() time.Duration {
+	return w.cfg.MinLatency + time.Duration(w.rnd.Int64N(int64(w.cfg.MaxLatency-w.cfg.MinLatency)+1))
+}
+
+func (w *World) trace(who, what string) {
+	if w.Trace != nil {
+		w.Trace(w.Elapsed(), who, what)
+	}
+}
+
+// pick is the load balancer: a gateway that is in the Service, at random.
+func (w *World) pick() *Gateway {
+	var in []*Gateway
+	for _, id := range w.GatewayIDs() {
+		if g := w.Gateways[id]; g.InService {
+			in = append(in, g)
+		}
+	}
+	if len(in) == 0 {
+		return nil
+	}
+	return in[w.rnd.IntN(len(in))]
+}
+
+// GatewayIDs returns every gateway that was started, in ID order.
+func (w *World) GatewayIDs() []ring.GatewayID { return sorted(w.Gateways) }
+
+// MemberIDs returns every supervisor that was started, in ID order.
+func (w *World) MemberIDs() []ring.MemberID { return sorted(w.Supervisors) }
+
+// Served returns how many supervisors each live gateway serves, as the gateway counts.
+func (w *World) Served() map[ring.GatewayID]int {
+	served := make(map[ring.GatewayID]int)
+	for id, g := range w.Gateways {
+		if g.Alive {
+			served[id] = len(g.Admission.Supervisors())
+		}
+	}
+	return served
+}
+
+// Spread returns most minus fewest served, over the live gateways that do not drain.
+func (w *World) Spread() int {
+	lo, hi := -1, 0
+	for id, n := range w.Served() {
+		if w.Gateways[id].drain != nil {
+			continue
+		}
+		if lo < 0 || n < lo {
+			lo = n
+		}
+		hi = max(hi, n)
+	}
+	return hi - max(lo, 0)
+}
+
+// Settled reports whether every running supervisor has exactly one stream,
+// with nothing under way, and its gateway agrees.
+func (w *World) Settled() bool {
+	total := 0
+	for _, s := range w.Supervisors {
+		if !s.running {
+			continue
+		}
+		total++
+		g := w.Gateways[s.Machine.Home().Gateway]
+		if s.Machine.State() != supervisor.Attached || len(s.streams) != 1 || g == nil || !g.Alive {
+			return false
+		}
+	}
+	for _, n := range w.Served() {
+		total -= n
+	}
+	return total == 0
+}
+
+func sorted[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+type event struct {
+	at  time.Time
+	seq uint64
+	do  func()
+}
+
+// queue is a min-heap by time, then by order of scheduling.
+type queue []event
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	if !q[i].at.Equal(q[j].at) {
+		return q[i].at.Before(q[j].at)
+	}
+	return q[i].seq < q[j].seq
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *queue) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom_test
+
+import (
+	"fmt"
+
+	"github.com/evenring/evenring/metrics/prom"
+	"github.com/evenring/evenring/redirect"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func ExampleNewCollector() {
+	gateway, err := redirect.NewGateway(redirect.Config{Gateway: "gw-1", Incarnation: 1}, redirect.Hooks{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prom.NewCollector(gateway.Stats))
+
+	families, err := registry.Gather()
+	fmt.Println(len(families) > 20, err)
+	// Output: true <nil>
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prom shows a gateway's metrics to Prometheus.
+//
+//	registry.MustRegister(prom.NewCollector(gateway.Stats))
+//
+// Which metrics there are is said by package metrics. To tell several gateways in one
+// process apart, register through [prometheus.WrapRegistererWith].
+package prom
+
+import (
+	"github.com/evenring/evenring/metrics"
+	"github.com/evenring/evenring/redirect"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Collector reads a gateway's metrics with every scrape, and holds none of its own.
+type Collector struct {
+	stats func() redirect.Stats
+	descs map[string]described
+	order []*prometheus.Desc
+}
+
+type described struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// NewCollector returns a collector over stats, usually a gateway's Stats
+// method. It is safe for concurrent use if stats is.
+func NewCollector(stats func() redirect.Stats) *Collector {
+	c := &Collector{stats: stats, descs: make(map[string]described)}
+	for _, d := range metrics.All() {
+		names := make([]string, len(d.Labels))
+		for i, l := range d.Labels {
+			names[i] = l.Name
+		}
+		desc := prometheus.NewDesc(d.Name, d.Help, names, nil)
+		c.descs[d.Name] = described{desc, kindOf(d.Kind)}
+		c.order = append(c.order, desc)
+	}
+	return c
+}
+
+// Describe implements [prometheus.Collector].
+func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range c.order {
+		descs <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	for s := range metrics.Collect(c.stats()) {
+		d := c.descs[s.Name]
+		out <- prometheus.MustNewConstMetric(d.desc, d.kind, s.Value, s.Labels...)
+	}
+}
+
+func kindOf(k metrics.Kind) prometheus.ValueType {
+	if k == metrics.Counter {
+		return prometheus.CounterValue
+	}
+	return prometheus.GaugeValue
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/evenring/evenring/ring"
+)
+
+// Explanation is a decision together with everybody who was on the walk.
+type Explanation struct {
+	Member   ring.MemberID
+	Decision Decision
+	Live     int // with the newcomer
+	Walk     []Candidate
+}
+
+// Candidate is one gateway on a member's walk.
+type Candidate struct {
+	Gateway Gateway
+	Load    int    // as this request counts it
+	Chosen  bool   // the decision fell on it
+	Why     string // a few words: why it was chosen or passed over
+}
+
+// Explain makes the same decision as [View.Place] and tells how it came about:
+// every gateway in walk order with its load, its state, and why it was passed
+// over.
+func (v *View) Explain(r Request) Explanation {
+	if r.Prefer == "" {
+		r.Prefer = r.Home
+	}
+	d := v.Place(r)
+	e := Explanation{Member: r.Member, Decision: d, Live: v.live}
+	if r.Home == "" {
+		e.Live++
+	}
+	prefer := v.position(r.Prefer)
+	if d.Reason == Full {
+		prefer = -1
+	}
+	passed := false
+	for i := range v.walk(r.Member, prefer) {
+		g := v.gateways[i]
+		c := Candidate{Gateway: g, Load: r.load(&g, 1), Chosen: g.ID == d.Gateway}
+		c.Why = v.why(r, d, c, passed)
+		passed = passed || c.Chosen
+		e.Walk = append(e.Walk, c)
+	}
+	return e
+}
+
+func (v *View) why(r Request, d Decision, c Candidate, passed bool) string {
+	g := c.Gateway
+	switch {
+	case c.Chosen && d.Reason == Full:
+		return "chosen: nobody has room, and it comes first"
+	case c.Chosen && r.Home == g.ID:
+		return fmt.Sprintf("chosen: its home, below %d", d.Limit)
+	case c.Chosen:
+		return fmt.Sprintf("chosen: the first below %d", d.Limit)
+	case slices.Contains(r.Avoid, g.ID):
+		return "the supervisor avoids it"
+	case g.Suspect:
+		return "suspect"
+	case g.State != Ready:
+		return g.State.String()
+	case !g.Known:
+		return "its load is unknown"
+	case !v.target(&g):
+		return "no endpoint"
+	case passed:
+		return "after the chosen one"
+	case c.Load >= d.Cap:
+		return fmt.Sprintf("at the cap of %d", d.Cap)
+	case c.Load >= d.Limit:
+		return fmt.Sprintf("others are below the share of %d", d.Share)
+	default:
+		return "promised to others already"
+	}
+}
+
+// String renders the explanation as a table for a terminal.
+func (e Explanation) String() string {
+	var b strings.Builder
+	d := e.Decision
+	target := string(d.Gateway)
+	if target == "" {
+		target = "wherever it came"
+	}
+	fmt.Fprintf(&b, "%s -> %s (%s): %d live, share %d, cap %d, view %d, %s old\n",
+		e.Member, target, d.Reason, e.Live, d.Share, d.Cap, d.Version, d.Age.Round(time.Millisecond))
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for i, c := range e.Walk {
+		g := c.Gateway
+		load := "?"
+		if g.Known {
+			load = fmt.Sprintf("%d (%d attached, %d held, %d reserved)", c.Load, g.Attached, g.Held, g.Reserved)
+		}
+		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\n", i, g.ID, load, c.Why)
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	return b.String()
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"fmt"
+
+	"github.com/evenring/evenring/ring"
+)
+
+// Incarnation tells two starts of a gateway under one ID apart. It grows with
+// every start; the usual source is the clock, in nanoseconds since 1970. Zero is no
+// incarnation: it stands for "never seen".
+type Incarnation uint64
+
+// Generation is raised by a supervisor with every attempt to connect, across
+// restarts of its process too (start it from the clock). Of two claims on one
+// member, the higher generation is right. Zero is no generation.
+type Generation uint64
+
+// State is what a gateway says of itself.
+type State uint8
+
+// The states of a gateway. The zero value is Starting: a gateway of which
+// nothing is known takes nobody.
+const (
+	Starting State = iota // not serving yet
+	Ready                 // serves, and may be given supervisors
+	Draining              // serves what it has, hands it over, takes nobody new
+)
+
+var stateText = [...]string{"starting", "ready", "draining"}
+
+// String returns the state's stable text.
+func (s State) String() string {
+	if int(s) < len(stateText) {
+		return stateText[s]
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// Counts are one gateway's own figures at one moment. Only the gateway they
+// speak of makes them; others pass them on. Of two Counts of one gateway the
+// Newer is right, whatever way it came.
+type Counts struct {
+	Incarnation Incarnation // of the gateway that counted
+	Sequence    uint64      // grows with every change of the figures below, within one incarnation
+
+	Attached int // supervisors with a stream here
+	Held     int // supervisors whose stream broke uncleanly and who are still expected back
+	Reserved int // places kept for supervisors that are neither attached nor held here
+}
+
+// Load is what counts against the cap: everybody who has a place.
+func (c Counts) Load() int { return c.Attached + c.Held + c.Reserved }
+
+// Newer reports whether c was counted after d.
+func (c Counts) Newer(d Counts) bool {
+	if c.Incarnation != d.Incarnation {
+		return c.Incarnation > d.Incarnation
+	}
+	return c.Sequence > d.Sequence
+}
+
+// Gateway is one gateway as the placing one sees it. The zero value is not
+// placeable.
+type Gateway struct {
+	ID       ring.GatewayID
+	Endpoint string // the peer endpoint; empty: cannot be dialled, so never a target
+	State    State
+	Suspect  bool // believed lost before its time-to-live has run out
+	Known    bool // Counts are what the gateway itself said; unknown is not zero
+	Counts
+
+	// What the one who looks has promised without asking, and Counts do not
+	// show yet (see [Ledger]).
+	Promised int // since these Counts were made: others may have promised the same room
+	Pending  int // before that
+}
+
+// Placeable reports whether the gateway may be given a supervisor: ready, not
+// draining, not suspect, its load known. (Whether it can be reached is a
+// question of its endpoint, and does not matter for the gateway itself.)
+func (g Gateway) Placeable() bool { return g.State == Ready && !g.Suspect && g.Known }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+// Reason says why a decision fell on its gateway. The set is closed and the
+// texts are stable: metric label and log word in one.
+type Reason uint8
+
+// The reasons. Full, Insisted, Unreachable and Nowhere are the exceptions
+// under which a gateway may end above the cap.
+const (
+	Nowhere     Reason = iota // no gateway may be a target: serve locally
+	Owner                     // the ring's owner has room
+	Overflow                  // the first after it on the walk that has room
+	Preferred                 // the gateway that the walk began with has room: its home, or the newest one in a hand-over
+	Full                      // nobody has room: the owner, or the first after it that may be a target
+	Insisted                  // enough have said no: the last one asked keeps a place above its limit
+	Unreachable               // those with room did not answer: serve locally
+	reasonCount
+)
+
+var reasonText = [reasonCount]string{
+	Nowhere:     "nowhere",
+	Owner:       "owner",
+	Overflow:    "overflow",
+	Preferred:   "preferred",
+	Full:        "full",
+	Insisted:    "insisted",
+	Unreachable: "unreachable",
+}
+
+// String returns the reason's stable text.
+func (r Reason) String() string {
+	if r < reasonCount {
+		return reasonText[r]
+	}
+	return "unknown"
+}
+
+// Reasons returns every reason, in order.
+func Reasons() []Reason {
+	all := make([]Reason, reasonCount)
+	for i := range all {
+		all[i] = Reason(i)
+	}
+	return all
+}

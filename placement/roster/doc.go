@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package roster replicates who serves whom among gateways.
+//
+// Every gateway owns one record: its incarnation, endpoint, state, counts and
+// the members it serves. Only its owner changes a record; the others hold
+// copies. A [Roster] is one gateway's own record together with its copies of
+// everybody else's. It is a pure machine: [Roster.Step] takes what happened
+// and when, and returns what is to be done; it opens no socket and reads no
+// clock. One goroutine at a time may use it.
+//
+// # How copies stay right
+//
+// The owner numbers its changes from 1 within one incarnation. A [Delta]
+// carries the changes of a range of numbers, as absolute states, so that
+// applying one twice is the same as applying it once. A copy takes a delta
+// that continues it, ignores one that tells nothing new, and keeps one that
+// leaves a gap until the gap has closed; if it does not close within
+// [Config.Batch], the copy asks its owner for a [Snapshot], and stays as it
+// is meanwhile. A [Heartbeat] carries the owner's number and digest, so a copy
+// that missed the last delta, or went wrong in any other way, finds out within
+// one heartbeat. State and endpoint travel in every message, so a lost
+// announcement of a drain repairs itself as well.
+//
+// A higher incarnation of a gateway starts its record afresh; a lower one is
+// ignored. Nobody's word about a third gateway changes that gateway's record:
+// it can only improve its load, as a hint, until the record has caught up.
+//
+// # Where a member is
+//
+// Several gateways may list one member: it has moved, and its old gateway does
+// not know yet. The highest generation is the member's place; if two are
+// equal, the lower gateway ID is. A leave removes the leaving gateway's own
+// entry and no other, so the order in which a leave and a later arrival
+// elsewhere are heard does not matter.
+//
+// # Who is there
+//
+// A gateway that has been silent for [Config.TimeToLive] is purged, provided
+// that another peer is still being heard. If all are silent, the fault may as
+// well be here: everybody becomes suspect, nobody is purged, and
+// [Roster.Stale] says so. A failed, partial or unexpectedly empty list from
+// discovery has the same effect on purging. A gateway that is proven to have
+// left is removed at once.
+package roster

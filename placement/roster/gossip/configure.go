@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// configure makes memberlist's configuration. memberlist takes addresses
+// only: a name would be no error, and stand for every interface.
+func (m *Mesh) configure(ctx context.Context) (*memberlist.Config, error) {
+	c := memberlist.DefaultLANConfig()
+	c.Name = m.self.name()
+	var err error
+	if c.BindAddr, c.BindPort, err = resolveOne(ctx, m.cfg.Bind); err != nil {
+		return nil, fmt.Errorf("Config.Bind: %w", err)
+	}
+	c.AdvertisePort = 0
+	if m.cfg.Advertise != "" {
+		if c.AdvertiseAddr, c.AdvertisePort, err = resolveOne(ctx, m.cfg.Advertise); err != nil {
+			return nil, fmt.Errorf("Config.Advertise: %w", err)
+		}
+	}
+	c.ProbeInterval = m.cfg.Probe
+	c.ProbeTimeout = m.cfg.Probe / 2
+	c.GossipInterval = m.cfg.Probe / 5
+	c.PushPullInterval = relook * m.cfg.Probe
+	c.GossipToTheDeadTime = relook * m.cfg.Probe
+	c.TCPTimeout = streamTimeout
+	c.EnableCompression = false // members' names are short, and its compression slow
+	c.SecretKey = m.cfg.Key
+	c.Label = m.cfg.Label
+	c.Logger = log.New(logWriter{m.cfg.Logger}, "", 0)
+	c.Delegate = members{m}
+	c.Events = members{m}
+	c.Alive = members{m}
+	return c, nil
+}
+
+func resolveOne(ctx context.Context, address string) (ip string, port int, err error) {
+	host, port, err := splitAddress(address)
+	if err != nil {
+		return "", 0, err
+	}
+	if host == "" {
+		return net.IPv4zero.String(), port, nil
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return "", 0, err
+	}
+	// A name often has an address of each family; the older one is the safer guess.
+	best := ips[0].Unmap()
+	for _, ip := range ips {
+		if best.Is6() && ip.Unmap().Is4() {
+			best = ip.Unmap()
+		}
+	}
+	return best.String(), port, nil
+}

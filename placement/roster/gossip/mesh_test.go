@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gossip_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/placement/roster"
+	"github.com/evenring/evenring/placement/roster/gossip"
+	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/ring"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	probe   = 50 * time.Millisecond
+	patient = 10 * time.Second
+)
+
+// incarnations grow with every start, as they do if they are taken from the clock.
+var incarnations atomic.Uint64
+
+// process is a gateway with its mesh.
+type process struct {
+	*redirect.Gateway
+	Mesh *gossip.Mesh
+	stop func() // the gateway
+
+	mu     sync.Mutex
+	events []roster.Event
+}
+
+// Step implements [roster.Replica]: it keeps what the mesh says.
+func (p *process) Step(ev roster.Event) {
+	p.mu.Lock()
+	p.events = append(p.events, ev)
+	p.mu.Unlock()
+	p.Gateway.Step(ev)
+}
+
+func (p *process) heard() []roster.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.events)
+}
+
+// saw reports whether the mesh has said what is wanted.
+func (p *process) saw(wanted func(roster.Event) bool) bool {
+	return slices.ContainsFunc(p.heard(), wanted)
+}
+
+func newGateway(t *testing.T, id ring.GatewayID) *redirect.Gateway {
+	t.Helper()
+	gw, err := redirect.NewGateway(redirect.Config{
+		Gateway:     id,
+		Incarnation: placement.Incarnation(incarnations.Add(1)),
+		Endpoint:    string(id) + ":443",
+		Roster:      roster.Config{Heartbeat: 500 * time.Millisecond, TimeToLive: 4 * time.Second},
+	}, redirect.Hooks{})
+	require.NoError(t, err)
+	return gw
+}
+
+// start runs a gateway. change may be nil.
+func start(t *testing.T, gw *redirect.Gateway, change func(*gossip.Config), seeds ...string) *process {
+	t.Helper()
+	cfg := gossip.Config{
+		Gateway:     gw.ID(),
+		Incarnation: gw.Incarnation(),
+		Bind:        "127.0.0.1:0",
+		Seeds:       seeds,
+		Probe:       probe,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	p := &process{Gateway: gw}
+	mesh, err := gossip.Join(t.Context(), cfg, p)
+	require.NoError(t, err)
+	p.Mesh = mesh
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { gw.Run(ctx, mesh) })
+	p.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	t.Cleanup(p.kill)
+	return p
+}
+
+// kill ends the process without a goodbye.
+func (p *process) kill() {
+	_ = p.Mesh.Close()
+	p.stop()
+}
+
+func waitPeers(t *testing.T, p *process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	require.NoError(t, p.Mesh.WaitPeers(ctx))
+}
+
+func eventually(t *testing.T, condition func() bool, what string) {
+	t.Helper()
+	require.Eventually(t, condition, patient, 5*time.Millisecond, what)
+}
+
+// attach makes the gateway serve another n supervisors.
+func (p *process) attach(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		generation := placement.Generation(incarnations.Add(1))
+		verdict, attachment := p.Admit(t.Context(), redirect.Hello{
+			Member:     ring.MemberID(fmt.Sprintf("supervisor-%d", generation)),
+			Generation: generation,
+			Stay:       true,
+		})
+		require.Equal(t, redirect.Accept, verdict.Outcome)
+		require.NotNil(t, attachment)
+	}
+}
+
+// sees returns what p knows of the gateway id.
+func (p *process) sees(id ring.GatewayID) placement.Gateway {
+	for _, g := range p.Gateways() {
+		if g.ID == id {
+			return g
+		}
+	}
+	return placement.Gateway{}
+}
+
+func fleet(t *testing.T, n int) []*process {
+	t.Helper()
+	all := []*process{start(t, newGateway(t, "gw-0"), nil)}
+	for i := 1; i < n; i++ {
+		all = append(all, start(t, newGateway(t, ring.GatewayID(fmt.Sprintf("gw-%d", i))), nil, all[0].Mesh.Addr()))
+	}
+	for _, p := range all {
+		eventually(t, func() bool { return len(p.Gateways()) == n }, "all are known")
+		waitPeers(t, p)
+	}
+	return all
+}
+
+func TestFleetFindsItselfFromOneSeed(t *testing.T) {
+	t.Parallel()
+	all := fleet(t, 4)
+	all[2].attach(t, 3)
+	for _, p := range all {
+		eventually(t, func() bool { return p.sees("gw-2").Attached == 3 }, "what one serves is seen by all")
+		eventually(t, func() bool { return p.Ready().Callers.Reason == roster.ReasonComplete }, "callers need not wait for the grace")
+		for _, g := range p.Gateways() {
+			require.True(t, g.Placeable(), "%s as %s sees it: %+v", g.ID, p.ID(), g)
+		}
+	}
+}
+
+func TestWaitPeersKnowsLoads(t *testing.T) {
+	t.Parallel()
+	first := start(t, newGateway(t, "gw-0"), nil)
+	waitPeers(t, first) // nobody else is there, and nobody is looked for
+	first.attach(t, 7)
+
+	late := start(t, newGateway(t, "gw-1"), nil, first.Mesh.Addr())
+	waitPeers(t, late)
+	require.Equal(t, 7, late.sees("gw-0").Attached)
+	require.True(t, late.sees("gw-0").Placeable())
+}
+
+func TestWaitPeersSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	silent := start(t, newGateway(t, "gw-0"), nil)
+	silent.stop()
+	p := start(t, newGateway(t, "gw-1"), nil, silent.Mesh.Addr())
+	eventually(t, func() bool {
+		return p.saw(func(ev roster.Event) bool { return ev == roster.LinkUp{Gateway: "gw-0"} })
+	}, "the link is up")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 3*probe)
+	defer cancel()
+	err := p.Mesh.WaitPeers(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, `"gw-0"`)
+}
+
+func TestLargeRecordArrives(t *testing.T) {
+	t.Parallel()
+	const members = 20_000
+	first := start(t, newGateway(t, "gw-0"), nil)
+	first.attach(t, members)
+
+	late := start(t, newGateway(t, "gw-1"), nil, first.Mesh.Addr())
+	entries := func() int {
+		n := 0
+		for _, ev := range late.heard() {
+			if received, ok := ev.(roster.Received); ok {
+				if page, ok := received.Message.(roster.Snapshot); ok {
+					n += len(page.Entries)
+				}
+			}
+		}
+		return n
+	}
+	eventually(t, func() bool { return entries() >= members }, "the snapshot arrives")
+	eventually(t, func() bool { return late.Ready().Callers.Reason == roster.ReasonComplete }, "and is whole")
+}
+
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	all := fleet(t, 3)
+	leaver := all[2]
+	leaver.attach(t, 1)
+	eventually(t, func() bool { return all[0].sees("gw-2").Attached == 1 }, "it serves one")
+	require.NoError(t, leaver.Mesh.Leave(patient))
+	for _, p := range all[:2] {
+		departed := roster.Departed{Gateway: "gw-2", Incarnation: leaver.Incarnation()}
+		eventually(t, func() bool { return p.saw(func(ev roster.Event) bool { return ev == departed }) }, "it said goodbye")
+		eventually(t, func() bool { return len(p.Gateways()) == 2 }, "it is removed at once")
+		require.False(t, p.saw(func(ev roster.Event) bool { return ev == roster.LinkLost{Gateway: "gw-2"} }))
+	}
+	require.ErrorIs(t, leaver.Mesh.Leave(patient), gossip.ErrClosed)
+	require.ErrorIs(t, leaver.Mesh.Send("", nil), gossip.ErrClosed)
+	require.ErrorIs(t, leaver.Mesh.WaitPeers(t.Context()), gossip.ErrClosed)
+}
+
+func TestDeathMakesSuspect(t *testing.T) {
+	t.Parallel()
+	all := fleet(t, 4)
+	all[3].kill()
+	for _, p := range all[:3] {
+		eventually(t, func() bool { return p.sees("gw-3").Suspect }, "its silence is noticed")
+		require.True(t, p.saw(func(ev roster.Event) bool { return ev == roster.LinkLost{Gateway: "gw-3"} }))
+		require.Len(t, p.Gateways(), 4, "suspect is not gone")
+	}
+}
+
+func TestRestartUnderTheSameID(t *testing.T) {
+	t.Parallel()
+	all := fleet(t, 3)
+	all[1].attach(t, 2)
+	eventually(t, func() bool { return all[0].sees("gw-1").Attached == 2 }, "it serves two")
+	all[1].kill()
+	again := start(t, newGateway(t, "gw-1"), nil, all[0].Mesh.Addr())
+	waitPeers(t, again)
+	again.attach(t, 1)
+	for _, p := range []*process{all[0], all[2]} {
+		eventually(t, func() bool {
+			g := p.sees("gw-1")
+			return g.Incarnation == again.Incarnation() && g.Attached == 1 && g.Placeable()
+		}, "the new process takes the old one's place")
+	}
+	// The old node dies by and by, which is no concern of the new one.
+	require.NoError(t, all[2].Mesh.Leave(patient))
+	eventually(t, func() bool { return len(all[0].Gateways()) == 2 }, "one of three leaves")
+	require.True(t, all[0].sees("gw-1").Placeable())
+}
+
+func TestNewerProcessUnderTheSameID(t *testing.T) {
+	t.Parallel()
+	conflict := make(chan roster.Conflict, 1)
+	id := incarnations.Add(1)
+	older, err := redirect.NewGateway(redirect.Config{
+		Gateway:     "gw-0",
+		Incarnation: placement.Incarnation(id),
+		Roster:      roster.Config{Heartbeat: 100 * time.Millisecond, TimeToLive: time.Second},
+	}, redirect.Hooks{Conflict: func(c roster.Conflict) { conflict <- c }})
+	require.NoError(t, err)
+	first := start(t, older, nil)
+	other := start(t, newGateway(t, "gw-1"), nil, first.Mesh.Addr())
+	waitPeers(t, other)
+
+	newer := start(t, newGateway(t, "gw-0"), nil, other.Mesh.Addr())
+	select {
+	case c := <-conflict:
+		require.Equal(t, newer.Incarnation(), c.Incarnation)
+	case <-time.After(patient):
+		require.Fail(t, "the older process has not been told")
+	}
+	eventually(t, func() bool { return other.sees("gw-0").Incarnation == newer.Incarnation() }, "the newer one is right")
+	require.NoError(t, first.Mesh.Leave(patient))
+	newer.attach(t, 1)
+	eventually(t, func() bool { g := other.sees("gw-0"); return g.Attached == 1 && g.Placeable() }, "and stays when the older one leaves")
+}
+
+func TestAllStartAtOnce(t *testing.T) {
+	t.Parallel()
+	// Everybody's seeds are known before anybody listens.
+	seeds := make([]string, 3)
+	for i := range seeds {
+		seeds[i] = freeAddr(t)
+	}
+	first := start(t, newGateway(t, "gw-0"), func(c *gossip.Config) { c.Bind = seeds[0] }, seeds...)
+	eventually(t, func() bool {
+		return first.saw(func(ev roster.Event) bool { _, ok := ev.(roster.DiscoveryFailed); return ok })
+	}, "nobody is there yet")
+	require.NotEqual(t, roster.ReasonComplete, first.Ready().Callers.Reason)
+	all := []*process{first}
+	for i := 1; i < len(seeds); i++ {
+		all = append(all, start(t, newGateway(t, ring.GatewayID(fmt.Sprintf("gw-%d", i))), func(c *gossip.Config) { c.Bind = seeds[i] }, seeds...))
+	}
+	for _, p := range all {
+		eventually(t, func() bool { return len(p.Gateways()) == 3 }, "all are known")
+		waitPeers(t, p)
+		eventually(t, func() bool { return p.Ready().Callers.Reason == roster.ReasonComplete }, "discovery is complete")
+	}
+}
+
+func TestIslandsComeTogether(t *testing.T) {
+	t.Parallel()
+	seed := freeAddr(t)
+	a := start(t, newGateway(t, "gw-0"), nil)
+	b := start(t, newGateway(t, "gw-1"), nil, a.Mesh.Addr(), seed)
+	waitPeers(t, b)
+	c := start(t, newGateway(t, "gw-2"), func(c *gossip.Config) { c.Bind = seed })
+	for _, p := range []*process{a, b, c} {
+		eventually(t, func() bool { return len(p.Gateways()) == 3 }, "a seed that came late is found")
+	}
+}
+
+func TestLostPeerIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	a := start(t, newGateway(t, "gw-0"), nil)
+	b := start(t, newGateway(t, "gw-1"), func(c *gossip.Config) { c.Bind = addr }, a.Mesh.Addr())
+	waitPeers(t, b)
+	waitPeers(t, a)
+	b.kill()
+	eventually(t, func() bool {
+		return a.saw(func(ev roster.Event) bool { _, ok := ev.(roster.DiscoveryFailed); return ok })
+	}, "to be alone all of a sudden is no proof that the others are gone")
+	require.Len(t, a.Gateways(), 2)
+	// It comes back where it was, and knows nobody; neither has a seed.
+	again := start(t, newGateway(t, "gw-1"), func(c *gossip.Config) { c.Bind = addr })
+	eventually(t, func() bool { return a.sees("gw-1").Incarnation == again.Incarnation() }, "it is found again")
+}
+
+func TestOtherKeyOrLabelIsRefused(t *testing.T) {
+	t.Parallel()
+	key := bytes.Repeat([]byte{1}, 32)
+	secured := func(c *gossip.Config) { c.Key, c.Label = key, "fleet" }
+	first := start(t, newGateway(t, "gw-0"), secured)
+	second := start(t, newGateway(t, "gw-1"), secured, first.Mesh.Addr())
+	waitPeers(t, second)
+
+	for _, row := range []struct {
+		name   string
+		change func(*gossip.Config)
+	}{
+		{"other key", func(c *gossip.Config) { c.Key, c.Label = bytes.Repeat([]byte{2}, 32), "fleet" }},
+		{"no key", func(c *gossip.Config) { c.Label = "fleet" }},
+		{"other label", func(c *gossip.Config) { c.Key, c.Label = key, "another" }},
+		{"no label", func(c *gossip.Config) { c.Key = key }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			stranger := start(t, newGateway(t, "gw-9"), row.change, first.Mesh.Addr())
+			eventually(t, func() bool {
+				return stranger.saw(func(ev roster.Event) bool { _, ok := ev.(roster.DiscoveryFailed); return ok })
+			}, "it is turned away")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, stranger.Mesh.WaitPeers(ctx), gossip.ErrAlone)
+			require.Len(t, stranger.Gateways(), 1)
+			require.Len(t, first.Gateways(), 2)
+			require.Len(t, second.Gateways(), 2)
+		})
+	}
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	a := start(t, newGateway(t, "gw-0"), func(c *gossip.Config) { c.Backlog = 1 << 10 })
+	require.ErrorIs(t, a.Mesh.Send("gw-1", []byte("x")), gossip.ErrUnknownPeer)
+	require.NoError(t, a.Mesh.Send("", []byte("x")), "nobody is everybody")
+	b := start(t, newGateway(t, "gw-1"), nil, a.Mesh.Addr())
+	waitPeers(t, b)
+	require.ErrorIs(t, a.Mesh.Send("gw-1", make([]byte, 2<<10)), gossip.ErrBacklog)
+	require.ErrorIs(t, a.Mesh.Send("", make([]byte, 2<<10)), gossip.ErrBacklog)
+	require.ErrorIs(t, b.Mesh.Send("gw-0", make([]byte, 20<<20)), gossip.ErrBacklog)
+	require.NoError(t, a.Mesh.Send("gw-1", []byte{0, 0}), "what a peer does not understand it ignores")
+}
+
+func TestLogging(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	var mu sync.Mutex
+	logger := slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return out.Write(b)
+	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	p := start(t, newGateway(t, "gw-0"), func(c *gossip.Config) { c.Logger = logger }, freeAddr(t))
+	eventually(t, func() bool {
+		return p.saw(func(ev roster.Event) bool { _, ok := ev.(roster.DiscoveryFailed); return ok })
+	}, "the seed does not answer")
+	p.kill()
+	mu.Lock()
+	defer mu.Unlock()
+	require.Contains(t, out.String(), `level=WARN msg="gossip: no peer found"`)
+	require.Contains(t, out.String(), `level=DEBUG msg=memberlist said="failed to join`)
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// freeAddr returns an address where nobody listens.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"slices"
+
+	"github.com/evenring/evenring/ring"
+)
+
+// DefaultAsks is how many questions a [Search] may put.
+const DefaultAsks = 4
+
+// Search places one member by asking before it sends: begin -> ask this one |
+// decided; answered -> ask that one | decided. Feed what an answer reports into the picture first, so
+// that the next view is fresher than the last: a no brings the counts it was
+// decided on. The last question insists, since the cap is soft; a target that
+// does not answer is left out, and nobody is sent to it.
+//
+// A Search is a small value, not safe for concurrent use.
+type Search struct {
+	self    ring.GatewayID
+	request Request
+	asks    int
+	asked   int
+	pending Decision
+}
+
+// Ask is one question and whom to put it to.
+type Ask struct {
+	To       Gateway
+	Question Question
+}
+
+// NewSearch starts a search by the gateway self with at most asks questions: 0
+// is [DefaultAsks], and below 0 it never asks, so that the first choice stands.
+// It keeps its own copy of r.Avoid.
+func NewSearch(self ring.GatewayID, asks int, r Request) Search {
+	if asks == 0 {
+		asks = DefaultAsks
+	}
+	r.Avoid = slices.Clone(r.Avoid)
+	return Search{self: self, request: r, asks: asks}
+}
+
+// Begin makes the first step on view v. It returns a question to put, or nil and the decision.
+func (s *Search) Begin(v *View) (*Ask, Decision) { return s.next(v) }
+
+// Answered goes on after the target of the last question has answered; v is
+// the view with what the answer reported.
+func (s *Search) Answered(v *View, a Answer) (*Ask, Decision) {
+	if a.Gateway != s.pending.Gateway { // somebody else lives at that address
+		return s.Failed(v)
+	}
+	if a.Yes {
+		return nil, s.pending
+	}
+	if a.State != Ready || s.asked >= s.asks {
+		s.request.Avoid = append(s.request.Avoid, s.pending.Gateway)
+	}
+	return s.next(v)
+}
+
+// Failed goes on after the target of the last question has not answered.
+func (s *Search) Failed(v *View) (*Ask, Decision) {
+	s.request.Avoid = append(s.request.Avoid, s.pending.Gateway)
+	return s.next(v)
+}
+
+func (s *Search) next(v *View) (*Ask, Decision) {
+	d := v.Place(s.request)
+	if d.Gateway == "" || d.Gateway == s.self || s.asks < 0 {
+		return nil, d
+	}
+	if s.asked >= s.asks {
+		if i := v.position(s.self); i >= 0 && v.target(&v.gateways[i]) && !slices.Contains(s.request.Avoid, s.self) {
+			return nil, d.at(&v.gateways[i], s.request, 0, Unreachable, d.Cap)
+		}
+		return nil, Decision{Cap: d.Cap, Share: d.Share, Version: d.Version, Age: d.Age}
+	}
+	s.asked++
+	insist := d.Reason == Full
+	if s.asked == s.asks && !insist {
+		insist = true
+		if d = v.least(s.request, d); d.Gateway == s.self {
+			return nil, d
+		}
+	}
+	s.pending = d
+	return &Ask{
+		To: v.gateways[v.position(d.Gateway)],
+		Question: Question{
+			From: s.self, Member: s.request.Member, Limit: d.Limit, Insist: insist,
+		},
+	}, Decision{}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/ring"
+)
+
+func TestSearch(t *testing.T) {
+	all := gateways(5, 0, 0, 0) // seen by A
+	m := ownedBy(t, "B", all)
+	no := func(g ring.GatewayID) placement.Answer {
+		return placement.Answer{Gateway: g, State: placement.Ready}
+	}
+	begin := func() (placement.Search, *placement.Ask) {
+		s := placement.NewSearch("A", 0, placement.Request{Member: m})
+		ask, d := s.Begin(view(t, all))
+		require.NotNil(t, ask)
+		require.Zero(t, d)
+		require.Equal(t, placement.Question{From: "A", Member: m, Limit: 1}, ask.Question)
+		require.Equal(t, ring.GatewayID("B"), ask.To.ID)
+		return s, ask
+	}
+
+	t.Run("yes", func(t *testing.T) {
+		s, _ := begin()
+		ask, d := s.Answered(view(t, all), placement.Answer{Gateway: "B", Yes: true, State: placement.Ready})
+		require.Nil(t, ask)
+		require.Equal(t, ring.GatewayID("B"), d.Gateway)
+		require.Equal(t, placement.Owner, d.Reason)
+	})
+	t.Run("a no brings counts, and the walk starts again", func(t *testing.T) {
+		s, _ := begin()
+		fresh := gateways(5, 4, 0, 0)
+		ask, _ := s.Answered(view(t, fresh), no("B"))
+		require.NotNil(t, ask)
+		require.NotEqual(t, ring.GatewayID("B"), ask.To.ID)
+		require.Equal(t, 2, ask.Question.Limit)
+	})
+	t.Run("the fourth insists", func(t *testing.T) {
+		s, ask := begin()
+		for i := 2; i <= 4; i++ {
+			require.False(t, ask.Question.Insist)
+			ask, _ = s.Answered(view(t, all), no(ask.To.ID)) // its counts never improve
+			require.NotNil(t, ask, "ask %d", i)
+		}
+		require.True(t, ask.Question.Insist)
+		_, d := s.Answered(view(t, all), placement.Answer{Gateway: ask.To.ID, Yes: true, State: placement.Ready})
+		require.Equal(t, placement.Insisted, d.Reason)
+	})
+	t.Run("S14: who does not answer is left out, and nobody is sent to it", func(t *testing.T) {
+		s, ask := begin()
+		asked := map[ring.GatewayID]bool{}
+		var d placement.Decision
+		for ask != nil {
+			require.False(t, asked[ask.To.ID])
+			asked[ask.To.ID] = true
+			ask, d = s.Failed(view(t, all))
+		}
+		require.Len(t, asked, 3)
+		require.Equal(t, ring.GatewayID("A"), d.Gateway, "served where it came")
+	})
+	t.Run("after four failures among many it is served where it came", func(t *testing.T) {
+		many := gateways(9, 0, 0, 0, 0, 0, 0)
+		s := placement.NewSearch("A", 0, placement.Request{Member: m})
+		ask, d := s.Begin(view(t, many))
+		n := 0
+		for ; ask != nil; n++ {
+			ask, d = s.Failed(view(t, many))
+		}
+		require.Equal(t, 4, n)
+		require.Equal(t, ring.GatewayID("A"), d.Gateway)
+		require.Equal(t, placement.Unreachable, d.Reason)
+	})
+	t.Run("a gateway that drains has no fallback to itself", func(t *testing.T) {
+		s := placement.NewSearch("A", 1, placement.Request{Member: m, Home: "A", Avoid: []ring.GatewayID{"A"}})
+		ask, _ := s.Begin(view(t, all))
+		require.True(t, ask.Question.Insist)
+		ask, d := s.Failed(view(t, all))
+		require.Nil(t, ask)
+		require.Equal(t, placement.Nowhere, d.Reason)
+		require.Empty(t, d.Gateway)
+	})
+	t.Run("S25: somebody else answers there", func(t *testing.T) {
+		s, _ := begin()
+		ask, _ := s.Answered(view(t, all), placement.Answer{Gateway: "A", Yes: true, State: placement.Ready})
+		require.NotNil(t, ask)
+		require.NotEqual(t, ring.GatewayID("B"), ask.To.ID)
+	})
+	t.Run("S45: draining says no and is not asked again", func(t *testing.T) {
+		s, _ := begin()
+		ask, _ := s.Answered(view(t, all), placement.Answer{Gateway: "B", State: placement.Draining})
+		for ask != nil {
+			require.NotEqual(t, ring.GatewayID("B"), ask.To.ID)
+			ask, _ = s.Answered(view(t, all), no(ask.To.ID))
+		}
+	})
+	t.Run("without asking the first choice stands", func(t *testing.T) {
+		s := placement.NewSearch("A", -1, placement.Request{Member: m})
+		ask, d := s.Begin(view(t, all))
+		require.Nil(t, ask)
+		require.Equal(t, ring.GatewayID("B"), d.Gateway)
+	})
+}
+
+func TestLedger(t *testing.T) {
+	now := time.Unix(100, 0)
+	all := gateways(0, 0)
+	var l placement.Ledger
+	l.Promise("m1", all[0], now.Add(time.Second))
+	l.Promise("m2", all[0], now.Add(2*time.Second))
+
+	seen := gateways(0, 0)
+	seen[0].Sequence++ // it has counted since
+	l.Apply(all)
+	require.Equal(t, 2, all[0].Promised)
+	require.Zero(t, all[0].Pending)
+	l.Apply(seen)
+	require.Equal(t, 2, seen[0].Pending)
+	require.Zero(t, seen[0].Promised)
+
+	g, ok := l.Target("m1")
+	require.True(t, ok)
+	require.Equal(t, ring.GatewayID("A"), g)
+
+	require.False(t, l.Expire("m1", now))
+	require.True(t, l.Expire("m1", now.Add(time.Second)), "S13: a promise whose supervisor never comes expires")
+	require.True(t, l.Settle("m2"))
+	require.False(t, l.Settle("m2"))
+	for m := range l.Members() {
+		t.Errorf("%s is still promised", m)
+	}
+	(&placement.Ledger{}).Apply(all)
+	require.Equal(t, 2, all[0].Promised)
+}

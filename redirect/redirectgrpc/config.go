@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redirectgrpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evenring/evenring/redirect"
+)
+
+// The defaults of [ServerConfig].
+const (
+	DefaultHelloTimeout = 10 * time.Second
+	DefaultHeartbeat    = 10 * time.Second
+)
+
+// ServerConfig says how a gateway's end treats its streams. The zero value of
+// every field is its default.
+type ServerConfig struct {
+	// HelloTimeout is how long a stream may be open without a hello. 0: 10 s.
+	HelloTimeout time.Duration
+
+	// Heartbeat is the time between two heartbeats on a stream. They tell the
+	// supervisor which incarnation it is attached to, even through a proxy that
+	// hides a restart. 0: 10 s.
+	Heartbeat time.Duration
+
+	// Authorize decides whether whoever opened the stream may say this hello.
+	// The context carries what gRPC knows: the peer and its certificate, the
+	// metadata. An error ends the stream with status PermissionDenied and the
+	// error's text. nil: everybody may.
+	Authorize func(context.Context, redirect.Hello) error
+
+	// Serve is the application on an accepted stream, called once for each. When
+	// it returns, what it has sent is delivered, and the stream ends with the
+	// error as its status; the supervisor will redial. It must return soon after
+	// its context has ended: the stream does not end before. The context ends
+	// when the gateway ends the stream, when it is lost, and about a second
+	// after a goodbye, which [ServerStream.Recv] tells at once. nil: payloads
+	// are thrown away.
+	Serve func(context.Context, *ServerStream) error
+}
+
+// Validate reports every fault, each naming its field.
+func (c ServerConfig) Validate() error {
+	var errs []error
+	if c.HelloTimeout < 0 {
+		errs = append(errs, fmt.Errorf("redirectgrpc: ServerConfig.HelloTimeout is %v; it cannot be below 0", c.HelloTimeout))
+	}
+	if c.Heartbeat < 0 {
+		errs = append(errs, fmt.Errorf("redirectgrpc: ServerConfig.Heartbeat is %v; it cannot be below 0", c.Heartbeat))
+	}
+	return errors.Join(errs...)
+}
+
+func (c ServerConfig) resolved() ServerConfig {
+	c.HelloTimeout = cmp.Or(c.HelloTimeout, DefaultHelloTimeout)
+	c.Heartbeat = cmp.Or(c.Heartbeat, DefaultHeartbeat)
+	return c
+}

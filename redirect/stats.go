@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redirect
+
+import (
+	"time"
+
+	"github.com/evenring/evenring/placement"
+)
+
+const outcomeCount = len(outcomeText)
+
+// tally is what can only be counted as it happens; everything else in [Stats] is read from state.
+type tally struct {
+	verdicts                     [outcomeCount][reasonCount]uint64
+	overCap                      [reasonCount]uint64
+	placements                   [16]uint64
+	asks, askFailures            uint64
+	arrived, expired, elsewhere  uint64
+	handedOver, closed, forsaken uint64
+}
+
+// Stats is a gateway's state in figures, read at one moment: what the metrics
+// are made of. The arrays are copies and the reader's own.
+type Stats struct {
+	Served            int // supervisors attached here
+	Held              int // supervisors expected back here
+	Reserved          int // places kept here for supervisors on their way
+	Sessions          int // child sessions served here
+	MisplacedSessions int // those whose supervisor is not attached here
+	MostSessions      int // the most child sessions on one supervisor attached here
+
+	Live      int     // distinct supervisors in the fleet
+	Gateways  int     // known ones, this one included
+	Placeable int     // those that may be given supervisors
+	Cap       int     // even share, rounded up; 0 if no gateway is placeable
+	Skew      float64 // most loaded over mean load of the placeable gateways; 1 if nobody is live
+	Balanced  bool    // no two placeable gateways differ by more than one
+	Draining  bool
+	Stale     bool // no peer is heard: the view is old, and nobody is moved on it
+	ViewAge   time.Duration
+
+	Placements map[placement.Reason]uint64
+	Verdicts   map[Outcome]map[Reason]uint64
+	OverCap    map[Reason]uint64 // accepted above the cap
+
+	Asks        uint64 // questions put to other gateways
+	AskFailures uint64 // those without an answer
+
+	RedirectsArrived   uint64 // places kept here that were taken
+	RedirectsExpired   uint64 // that nobody came for
+	RedirectsElsewhere uint64 // whose supervisor showed up at another gateway
+
+	HandoffsMoved      uint64 // supervisors handed over that were seen at another gateway
+	HandoffsClosed     uint64 // whose stream closed
+	HandoffsLeftBehind uint64 // still here at the end
+
+	Gaps      uint64 // roster deltas that did not fit
+	Snapshots uint64 // roster snapshots applied
+}
+
+// Stats reads the figures.
+func (a *Admission) Stats(now time.Time) Stats {
+	a.expire(now)
+	v := a.view()
+	t := &a.tally
+	own := a.counts()
+	s := Stats{
+		Served: own.Attached, Held: own.Held, Reserved: own.Reserved, Sessions: len(a.children.byKey),
+		Live: v.Live(), Placeable: v.Placeable(), Cap: v.Cap(), Skew: 1, Balanced: v.Balanced(),
+		Draining: a.draining, Stale: a.roster.Stale(now), ViewAge: a.roster.Age(now),
+		Placements: make(map[placement.Reason]uint64), Verdicts: make(map[Outcome]map[Reason]uint64), OverCap: make(map[Reason]uint64),
+		Asks: t.asks, AskFailures: t.askFailures,
+		RedirectsArrived: t.arrived, RedirectsExpired: t.expired, RedirectsElsewhere: t.elsewhere,
+		HandoffsMoved: t.handedOver, HandoffsClosed: t.closed, HandoffsLeftBehind: t.forsaken,
+	}
+	repairs := a.roster.Stats()
+	s.Gaps, s.Snapshots = repairs.Gaps, repairs.Snapshots
+	most, total := 0, 0
+	for g := range v.Gateways() {
+		s.Gateways++
+		if g.Placeable() {
+			most, total = max(most, g.Load()), total+g.Load()
+		}
+	}
+	if total > 0 {
+		s.Skew = float64(most) * float64(s.Placeable) / float64(total)
+	}
+	for m, sessions := range a.children.byMember {
+		if seat := a.seats[m]; seat != nil && seat.state == attached {
+			s.MostSessions = max(s.MostSessions, len(sessions))
+		} else {
+			s.MisplacedSessions += len(sessions)
+		}
+	}
+	for _, r := range placement.Reasons() {
+		s.Placements[r] = t.placements[r]
+	}
+	for _, o := range Outcomes() {
+		s.Verdicts[o] = make(map[Reason]uint64)
+		for _, r := range Reasons() {
+			s.Verdicts[o][r] = t.verdicts[o][r]
+		}
+	}
+	for _, r := range Reasons() {
+		s.OverCap[r] = t.overCap[r]
+	}
+	return s
+}
+
+// HandedOver counts how a drain ended for the supervisors that it began with.
+func (a *Admission) HandedOver(moved, closed, leftBehind int) {
+	a.tally.handedOver += uint64(max(0, moved))
+	a.tally.closed += uint64(max(0, closed))
+	a.tally.forsaken += uint64(max(0, leftBehind))
+}
