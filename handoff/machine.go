@@ -26,7 +26,7 @@ type Machine struct {
 	turns    turns     // of the movable ones that are here and have no order under way
 	inFlight int       // orders without a result
 	toMove   int       // movable and still here
-	lastGone time.Time // zero: nobody yet
+	lastGone time.Time // zero, which is long ago: nobody yet
 	open     int       // streams told to end that have not
 	giveUpAt time.Time // when they are waited for no more
 	orders   int       // given so far, repeated ones included
@@ -94,14 +94,10 @@ func (m *Machine) deadline() time.Time  { return m.began.Add(m.plan.Deadline()) 
 // endAt is when the handing over ends if nothing more happens: at the deadline,
 // or, if there is nobody left to move, some time after the last one has gone.
 func (m *Machine) endAt() time.Time {
-	switch lingered := m.lastGone.Add(m.cfg.Linger); {
-	case m.toMove > 0 || m.deadline().Before(lingered):
-		return m.deadline()
-	case m.lastGone.IsZero():
-		return m.handingAt()
-	default:
+	if lingered := m.lastGone.Add(m.cfg.Linger); m.toMove == 0 && lingered.Before(m.deadline()) {
 		return lingered
 	}
+	return m.deadline()
 }
 
 // Step takes one event and returns what is to be done, in order. Every event is

@@ -27,8 +27,8 @@ type Config struct {
 	// Without a host it is every IPv4 interface; port 0 is a free one.
 	Bind string
 	// Advertise is the host and port under which the others reach Bind. By
-	// default it is Bind, and the host's private address if Bind names no
-	// interface. Its port may be 0: that of Bind.
+	// default it is Bind, and if that is every interface, the first IPv4
+	// address that this host has, private ones first. Its port may be 0: that of Bind.
 	Advertise string
 	// Seeds are hosts and ports at which other gateways may be found. A name
 	// stands for all its addresses, and is looked up anew for every attempt;
@@ -54,7 +54,7 @@ type Config struct {
 	// gateway's whole record.
 	Backlog int
 
-	Logger *slog.Logger // nil: nothing is logged
+	Logger *slog.Logger // must not block; nil: nothing is logged
 }
 
 // The defaults and limits of [Config].

@@ -3,6 +3,7 @@
 package gossip_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -76,4 +77,19 @@ func TestNamesInAddresses(t *testing.T) {
 	require.Equal(t, "127.0.0.1:4711", mesh.Addr())
 	require.NoError(t, mesh.Close())
 	require.NoError(t, mesh.Close())
+}
+
+func TestBindEveryInterface(t *testing.T) {
+	t.Parallel()
+	c := gossip.Config{Gateway: "gw-0", Incarnation: 1, Bind: ":0"}
+	mesh, err := gossip.Join(t.Context(), c, start(t, newGateway(t, "gw-1"), nil))
+	if err != nil {
+		require.ErrorContains(t, err, "set Config.Advertise", "this host has no address for others")
+		return
+	}
+	defer mesh.Close()
+	addr, err := netip.ParseAddrPort(mesh.Addr())
+	require.NoError(t, err)
+	require.True(t, addr.Addr().Is4(), "it listens nowhere else: %v", addr)
+	require.False(t, addr.Addr().IsLoopback(), "others cannot dial %v", addr)
 }

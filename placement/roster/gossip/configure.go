@@ -4,6 +4,7 @@ package gossip
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -18,12 +19,18 @@ func (m *Mesh) configure(ctx context.Context) (*memberlist.Config, error) {
 	c.Name = m.self.name()
 	var err error
 	if c.BindAddr, c.BindPort, err = resolveOne(ctx, m.cfg.Bind); err != nil {
-		return nil, fmt.Errorf("Config.Bind: %w", err)
+		return nil, fmt.Errorf("looking up Config.Bind: %w", err)
 	}
 	c.AdvertisePort = 0
 	if m.cfg.Advertise != "" {
 		if c.AdvertiseAddr, c.AdvertisePort, err = resolveOne(ctx, m.cfg.Advertise); err != nil {
-			return nil, fmt.Errorf("Config.Advertise: %w", err)
+			return nil, fmt.Errorf("looking up Config.Advertise: %w", err)
+		}
+	}
+	if c.AdvertiseAddr == "" && c.BindAddr == net.IPv4zero.String() {
+		// memberlist might choose an IPv6 address, where this does not listen.
+		if c.AdvertiseAddr, err = hostAddress(); err != nil {
+			return nil, err
 		}
 	}
 	c.ProbeInterval = m.cfg.Probe
@@ -32,7 +39,7 @@ func (m *Mesh) configure(ctx context.Context) (*memberlist.Config, error) {
 	c.PushPullInterval = relook * m.cfg.Probe
 	c.GossipToTheDeadTime = relook * m.cfg.Probe
 	c.TCPTimeout = streamTimeout
-	c.EnableCompression = false // members' names are short, and its compression slow
+	c.EnableCompression = false // it costs more time than it saves on one network
 	c.SecretKey = m.cfg.Key
 	c.Label = m.cfg.Label
 	c.Logger = log.New(logWriter{m.cfg.Logger}, "", 0)
@@ -62,4 +69,29 @@ func resolveOne(ctx context.Context, address string) (ip string, port int, err e
 		}
 	}
 	return best.String(), port, nil
+}
+
+// hostAddress returns an IPv4 address of this host, a private one if there is one.
+func hostAddress() (string, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	other := ""
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		if !ok || n.IP.To4() == nil || !n.IP.IsGlobalUnicast() {
+			continue
+		}
+		if n.IP.IsPrivate() {
+			return n.IP.String(), nil
+		}
+		if other == "" {
+			other = n.IP.String()
+		}
+	}
+	if other == "" {
+		return "", errors.New("no interface has an IPv4 address for others; set Config.Advertise")
+	}
+	return other, nil
 }

@@ -78,9 +78,9 @@ func (m members) NotifyLeave(node *memberlist.Node) {
 		return
 	}
 	last := m.remove(p)
-	m.lost[node.Name] = lost{identity: p.identity, addr: p.node.Address(), until: time.Now().Add(rememberLost)}
 	m.cfg.Logger.Warn("gossip: peer lost", "gateway", p.gateway, "incarnation", p.incarnation)
 	if last {
+		m.lost[node.Name] = lost{identity: p.identity, addr: p.node.Address(), until: time.Now().Add(rememberLost)}
 		m.inbox.put(roster.LinkLost{Gateway: p.gateway}, 0)
 	}
 	if len(m.peers) == 0 {
@@ -216,8 +216,15 @@ func (m *Mesh) note(message roster.Message) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p := m.peers[(identity{o.Gateway, o.Incarnation}).name()]; p != nil && !p.heard {
-		p.heard = true
+	if p := m.peers[(identity{o.Gateway, o.Incarnation}).name()]; p != nil {
+		m.settled(p)
+	}
+}
+
+// settled notes that WaitPeers need not wait for the peer. Called under the lock.
+func (m *Mesh) settled(p *peer) {
+	if p.awaited {
+		p.awaited = false
 		m.wakeWaiters()
 	}
 }
@@ -261,6 +268,7 @@ func (m *Mesh) unreachable(p *peer, err error) {
 		return
 	}
 	m.cfg.Logger.Warn("gossip: sending failed", "gateway", p.gateway, "error", err)
+	m.settled(p)
 	if p.gateway != m.self.gateway && m.newest(p.gateway) == p {
 		m.inbox.put(roster.LinkLost{Gateway: p.gateway}, 0)
 	}

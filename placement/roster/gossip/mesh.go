@@ -46,12 +46,14 @@ type Mesh struct {
 	inbox   *inbox
 	search  chan struct{} // look at the seeds now
 	closing sync.Once
+	ending  sync.Mutex // memberlist must not be left while or after it is shut down
 
 	mu      sync.Mutex
 	peers   map[string]*peer // by node name
 	lost    map[string]lost  // by node name
 	found   bool             // the seeds have been heard, or there are none
 	failure error            // why they have not, as far as known
+	leaving bool
 	closed  bool
 	changed chan struct{} // closed, and made anew, when WaitPeers is to look again
 }
@@ -80,6 +82,7 @@ func Join(ctx context.Context, cfg Config, replica roster.Replica) (*Mesh, error
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if err := m.start(ctx); err != nil {
+		m.cancel()
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
 	return m, nil
@@ -88,7 +91,6 @@ func Join(ctx context.Context, cfg Config, replica roster.Replica) (*Mesh, error
 func (m *Mesh) start(ctx context.Context) error {
 	conf, err := m.configure(ctx)
 	if err != nil {
-		m.cancel()
 		return err
 	}
 	m.link, err = listen(&memberlist.NetTransportConfig{
@@ -97,7 +99,6 @@ func (m *Mesh) start(ctx context.Context) error {
 		Logger:    conf.Logger,
 	})
 	if err != nil {
-		m.cancel()
 		return err
 	}
 	conf.Transport = m.link
@@ -108,7 +109,7 @@ func (m *Mesh) start(ctx context.Context) error {
 	m.list, err = memberlist.Create(conf)
 	if err != nil {
 		m.cancel()
-		_ = m.link.Shutdown()
+		_ = m.link.Shutdown() // it is not shut down if it was memberlist that failed
 		m.tasks.Wait()
 		return err
 	}
@@ -153,10 +154,11 @@ func (m *Mesh) Send(to ring.GatewayID, message []byte) error {
 }
 
 // WaitPeers waits until the seeds have been found and every gateway that is
-// known then has been heard, so that this one knows their loads when it starts
-// to serve. Before that, both ends must be running: it is for after
-// redirect.Gateway.Run has been started. If ctx ends first, the error says what
-// is missing; it is no reason not to serve, for the mesh goes on looking.
+// known then has been heard, or is out of reach, so that this one knows their
+// loads when it starts to serve. It is for after redirect.Gateway.Run has been
+// started with this mesh: gateways are heard once they have heard of each
+// other. If ctx ends first, the error says what is missing; it is no reason
+// not to serve, for the mesh goes on looking.
 func (m *Mesh) WaitPeers(ctx context.Context) error {
 	for {
 		m.mu.Lock()
@@ -186,7 +188,7 @@ func (m *Mesh) missing() error {
 	}
 	var silent []ring.GatewayID
 	for _, p := range m.peers {
-		if !p.heard && p.gateway != m.self.gateway && m.newest(p.gateway) == p {
+		if p.awaited && p.gateway != m.self.gateway && m.newest(p.gateway) == p {
 			silent = append(silent, p.gateway)
 		}
 	}
@@ -205,10 +207,11 @@ func (m *Mesh) Leave(timeout time.Duration) error {
 	defer deadline.Stop()
 	by := time.Now().Add(timeout)
 	m.mu.Lock()
-	if m.closed {
+	if m.closed || m.leaving {
 		m.mu.Unlock()
 		return ErrClosed
 	}
+	m.leaving = true
 	told := make(chan struct{}, len(m.peers))
 	waiting := len(m.peers)
 	for _, p := range m.peers {
@@ -227,12 +230,22 @@ func (m *Mesh) Leave(timeout time.Duration) error {
 		}
 	}
 	if err == nil {
-		// The rest of memberlist's own goodbye, for those that are only known by hearsay.
-		if left := m.list.Leave(max(time.Until(by), time.Millisecond)); left != nil {
-			err = fmt.Errorf("gossip: %w", left)
-		}
+		err = m.leave(time.Until(by))
 	}
 	return errors.Join(err, m.Close())
+}
+
+// leave says memberlist's own goodbye, for those that know this gateway by hearsay.
+func (m *Mesh) leave(timeout time.Duration) error {
+	m.ending.Lock()
+	defer m.ending.Unlock()
+	if m.ctx.Err() != nil {
+		return ErrClosed
+	}
+	if err := m.list.Leave(max(timeout, time.Millisecond)); err != nil {
+		return fmt.Errorf("gossip: %w", err)
+	}
+	return nil
 }
 
 // Close ends the mesh without a goodbye: to the others it is as if the process
@@ -246,7 +259,9 @@ func (m *Mesh) Close() error {
 		m.wakeWaiters()
 		m.mu.Unlock()
 		m.cancel()
+		m.ending.Lock()
 		err = m.list.Shutdown()
+		m.ending.Unlock()
 		m.tasks.Wait()
 	})
 	return err

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -233,7 +234,6 @@ func TestLeave(t *testing.T) {
 		departed := roster.Departed{Gateway: "gw-2", Incarnation: leaver.Incarnation()}
 		eventually(t, func() bool { return p.saw(func(ev roster.Event) bool { return ev == departed }) }, "it said goodbye")
 		eventually(t, func() bool { return len(p.Gateways()) == 2 }, "it is removed at once")
-		require.False(t, p.saw(func(ev roster.Event) bool { return ev == roster.LinkLost{Gateway: "gw-2"} }))
 	}
 	require.ErrorIs(t, leaver.Mesh.Leave(patient), gossip.ErrClosed)
 	require.ErrorIs(t, leaver.Mesh.Send("", nil), gossip.ErrClosed)
@@ -251,6 +251,44 @@ func TestDeathMakesSuspect(t *testing.T) {
 	}
 }
 
+func TestFailingSendIsNoticed(t *testing.T) {
+	t.Parallel()
+	// Probing alone would take some seconds.
+	slow := func(c *gossip.Config) { c.Probe = 10 * probe }
+	a := start(t, newGateway(t, "gw-0"), slow)
+	b := start(t, newGateway(t, "gw-1"), slow, a.Mesh.Addr())
+	waitPeers(t, b)
+	waitPeers(t, a)
+	b.kill()
+	c := start(t, newGateway(t, "gw-2"), slow, a.Mesh.Addr())
+	waitPeers(t, c)
+	for _, p := range []*process{a, c} {
+		eventually(t, func() bool {
+			return p.saw(func(ev roster.Event) bool { return ev == roster.LinkLost{Gateway: "gw-1"} })
+		}, "it cannot be sent anything")
+		listed := []ring.GatewayID{}
+		for _, ev := range p.heard() {
+			if d, ok := ev.(roster.Discovered); ok {
+				listed = d.Gateways
+			}
+		}
+		require.Contains(t, listed, ring.GatewayID("gw-1"), "no probe has found out yet")
+	}
+	require.True(t, a.sees("gw-1").Suspect)
+}
+
+func TestLeaveAndCloseAtOnce(t *testing.T) {
+	t.Parallel()
+	all := fleet(t, 2)
+	var ends sync.WaitGroup
+	for range 2 {
+		ends.Go(func() { _ = all[1].Mesh.Leave(patient) })
+		ends.Go(func() { _ = all[1].Mesh.Close() })
+	}
+	ends.Wait()
+	require.ErrorIs(t, all[1].Mesh.Send("", nil), gossip.ErrClosed)
+}
+
 func TestRestartUnderTheSameID(t *testing.T) {
 	t.Parallel()
 	all := fleet(t, 3)
@@ -266,10 +304,28 @@ func TestRestartUnderTheSameID(t *testing.T) {
 			return g.Incarnation == again.Incarnation() && g.Attached == 1 && g.Placeable()
 		}, "the new process takes the old one's place")
 	}
-	// The old node dies by and by, which is no concern of the new one.
-	require.NoError(t, all[2].Mesh.Leave(patient))
-	eventually(t, func() bool { return len(all[0].Gateways()) == 2 }, "one of three leaves")
-	require.True(t, all[0].sees("gw-1").Placeable())
+}
+
+func TestOldNodeDiesUnnoticed(t *testing.T) {
+	t.Parallel()
+	logs := newLogs()
+	a := start(t, newGateway(t, "gw-0"), func(c *gossip.Config) { c.Logger = logs.logger })
+	old := start(t, newGateway(t, "gw-1"), nil, a.Mesh.Addr())
+	waitPeers(t, old)
+	waitPeers(t, a)
+	old.kill()
+	again := start(t, newGateway(t, "gw-1"), nil, a.Mesh.Addr())
+	waitPeers(t, again)
+	eventually(t, func() bool {
+		return strings.Contains(logs.String(), fmt.Sprintf(`"gossip: peer lost" gateway=gw-1 incarnation=%d`, old.Incarnation()))
+	}, "the old node dies")
+	heard := a.heard()
+	lost := slices.Index(heard, roster.Event(roster.LinkLost{Gateway: "gw-1"}))
+	up := slices.Index(heard[lost+1:], roster.Event(roster.LinkUp{Gateway: "gw-1"}))
+	if lost >= 0 {
+		require.GreaterOrEqual(t, up, 0, "the new one came after that")
+	}
+	require.NotContains(t, heard[lost+1+max(up, 0):], roster.LinkLost{Gateway: "gw-1"})
 }
 
 func TestNewerProcessUnderTheSameID(t *testing.T) {
@@ -320,6 +376,14 @@ func TestAllStartAtOnce(t *testing.T) {
 		waitPeers(t, p)
 		eventually(t, func() bool { return p.Ready().Callers.Reason == roster.ReasonComplete }, "discovery is complete")
 	}
+}
+
+func TestNoSeedButItself(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	p := start(t, newGateway(t, "gw-0"), func(c *gossip.Config) { c.Bind = addr }, addr)
+	waitPeers(t, p)
+	eventually(t, func() bool { return p.Ready().Callers.Reason == roster.ReasonComplete }, "there is nobody else to be found")
 }
 
 func TestIslandsComeTogether(t *testing.T) {
@@ -398,27 +462,40 @@ func TestSend(t *testing.T) {
 
 func TestLogging(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	var mu sync.Mutex
-	logger := slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return out.Write(b)
-	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	p := start(t, newGateway(t, "gw-0"), func(c *gossip.Config) { c.Logger = logger }, freeAddr(t))
+	logs := newLogs()
+	p := start(t, newGateway(t, "gw-0"), func(c *gossip.Config) { c.Logger = logs.logger }, freeAddr(t))
 	eventually(t, func() bool {
 		return p.saw(func(ev roster.Event) bool { _, ok := ev.(roster.DiscoveryFailed); return ok })
 	}, "the seed does not answer")
 	p.kill()
-	mu.Lock()
-	defer mu.Unlock()
-	require.Contains(t, out.String(), `level=WARN msg="gossip: no peer found"`)
-	require.Contains(t, out.String(), `level=DEBUG msg=memberlist said="failed to join`)
+	require.Contains(t, logs.String(), `level=WARN msg="gossip: no peer found"`)
+	require.Contains(t, logs.String(), `level=DEBUG msg=memberlist said="failed to join`)
 }
 
-type writerFunc func([]byte) (int, error)
+// logs is what a logger has written.
+type logs struct {
+	logger *slog.Logger
+	mu     sync.Mutex
+	out    bytes.Buffer
+}
 
-func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+func newLogs() *logs {
+	l := &logs{}
+	l.logger = slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return l
+}
+
+func (l *logs) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(b)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.String()
+}
 
 // freeAddr returns an address where nobody listens.
 func freeAddr(t *testing.T) string {

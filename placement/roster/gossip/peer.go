@@ -14,7 +14,7 @@ type peer struct {
 	identity
 	node memberlist.Node // a copy: memberlist changes its own
 
-	heard bool // under the mesh's lock: the replica has had word of it
+	awaited bool // under the mesh's lock: neither heard yet, nor found to be out of reach
 
 	mu     sync.Mutex
 	limit  int
@@ -29,6 +29,7 @@ func newPeer(id identity, node *memberlist.Node, limit int) *peer {
 	return &peer{
 		identity: id,
 		node:     *node,
+		awaited:  true,
 		limit:    limit,
 		wake:     make(chan struct{}, 1),
 		gone:     make(chan struct{}),

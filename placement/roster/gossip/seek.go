@@ -102,7 +102,7 @@ func (m *Mesh) look() {
 		return
 	}
 	if len(errs) == 0 && len(seeds) > 0 {
-		errs = append(errs, errors.New("only this gateway answered"))
+		errs = append(errs, errors.New("no seed is another gateway"))
 	}
 	m.settle(errors.Join(errs...))
 }
