@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gatewayd is a gateway as a process: evenring over gRPC, with gossip
+// between the gateways, metrics for Prometheus and pages for a person. Copy it
+// and put an application on its streams.
+//
+// From start to end:
+//
+//	starting   listens; looks for the other gateways; may be dialled, but
+//	           /readyz says no, so that the Service does not send anybody yet
+//	serving    knows the loads of the others, or has waited long enough for them
+//	draining   takes nobody new and hands over whom it serves, in a time that
+//	           is known at the start; /readyz says no, /healthz still yes
+//	           leaves the fleet, tells what sessions are left to end, and returns
+//
+// # Who is let in
+//
+// Without TLS whoever reaches the port. With -tls-ca whoever has a certificate of
+// that CA, whatever it names: a fleet that does not trust its supervisors
+// with each other's names sets Authorize in redirectgrpc.ServerConfig. The gossip
+// port is protected by -gossip-key. The operator's address is for the inside: it is plain HTTP.
+package gatewayd

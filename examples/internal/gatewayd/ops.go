@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayd
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/evenring/evenring/metrics/prom"
+	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/ring"
+)
+
+// pages is the operator's HTTP.
+func (p *process) pages() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		prom.NewCollector(p.gateway.Stats),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", p.readyPage)
+	mux.HandleFunc("GET /fleet", p.fleetPage)
+	mux.HandleFunc("GET /explain", p.explainPage)
+	return mux
+}
+
+func (p *process) readyPage(w http.ResponseWriter, _ *http.Request) {
+	ready, reason := p.ready()
+	if !ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	fmt.Fprintln(w, reason)
+}
+
+// ready reports whether the Service may send supervisors here, and why.
+func (p *process) ready() (bool, string) {
+	switch phase(p.phase.Load()) {
+	case starting:
+		return false, "starting"
+	case draining:
+		return false, "draining"
+	}
+	check := p.gateway.Ready().Supervisors
+	return check.OK, string(check.Reason)
+}
+
+func (p *process) fleetPage(w http.ResponseWriter, _ *http.Request) {
+	printFleet(w, p.gateway.ID(), p.gateway.Stats(), p.gateway.Gateways())
+}
+
+// printFleet writes the fleet as one gateway sees it.
+func printFleet(w io.Writer, self ring.GatewayID, s redirect.Stats, fleet []placement.Gateway) {
+	fmt.Fprintf(w, "live %d, cap %d, skew %.3f, %d of %d gateways placeable, view %v old", s.Live, s.Cap, s.Skew, s.Placeable, s.Gateways, s.ViewAge.Round(time.Millisecond))
+	if s.Stale {
+		fmt.Fprint(w, " and stale")
+	}
+	fmt.Fprint(w, "\n\n")
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "GATEWAY\tSTATE\tATTACHED\tHELD\tRESERVED\tENDPOINT")
+	for _, g := range fleet {
+		id, state := string(g.ID), g.State.String()
+		if g.ID == self {
+			id += " (this)"
+		}
+		if g.Suspect {
+			state += ", suspect"
+		}
+		if g.Known {
+			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\n", id, state, g.Attached, g.Held, g.Reserved, g.Endpoint)
+		} else {
+			fmt.Fprintf(table, "%s\t%s\t?\t?\t?\t%s\n", id, state, g.Endpoint)
+		}
+	}
+	_ = table.Flush() // a reader that has gone needs no page
+}
+
+func (p *process) explainPage(w http.ResponseWriter, r *http.Request) {
+	member := ring.MemberID(r.FormValue("member"))
+	if member == "" {
+		http.Error(w, "whom? say /explain?member=ID", http.StatusBadRequest)
+		return
+	}
+	fmt.Fprint(w, p.gateway.Explain(member))
+}

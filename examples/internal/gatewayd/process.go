@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/evenring/evenring/examples/internal/report"
+	"github.com/evenring/evenring/handoff"
+	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/placement/roster/gossip"
+	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/redirectgrpc"
+)
+
+// hurry bounds each part of the farewell when the process is to stop at once.
+const hurry = 100 * time.Millisecond
+
+// phase is how far a process has come.
+type phase int32
+
+const (
+	starting phase = iota
+	serving
+	draining
+)
+
+// process is what runs between the start and the end of [Server.Run].
+type process struct {
+	*Server
+	log     *slog.Logger
+	gateway *redirect.Gateway
+	peers   *redirectgrpc.Peers
+	grpc    *grpc.Server
+	mesh    *gossip.Mesh
+	ops     *http.Server
+
+	phase  atomic.Int32
+	life   context.Context // of everything that runs
+	end    context.CancelFunc
+	tasks  sync.WaitGroup
+	failed chan error // the first one counts
+}
+
+// start brings everything up, in the order in which the parts need each other:
+// the gateway wants to know where it listens, peers must be answered before
+// the mesh tells them of it, and it is placeable only once it serves.
+func (s *Server) start(ctx context.Context) (_ *process, err error) {
+	p := &process{Server: s, log: s.cfg.Log, failed: make(chan error, 1)}
+	p.life, p.end = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if err != nil {
+			p.stop()
+		}
+	}()
+
+	listener, err := net.Listen("tcp", s.cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("-listen: %w", err)
+	}
+	opsListener, err := net.Listen("tcp", s.cfg.Ops)
+	if err != nil {
+		_ = listener.Close()
+		return nil, fmt.Errorf("-ops: %w", err)
+	}
+	endpoint := s.cfg.Endpoint
+	if endpoint == "" {
+		endpoint = listener.Addr().String()
+	}
+	p.peers = &redirectgrpc.Peers{Credentials: transportCredentials(s.client)}
+	p.gateway, err = redirect.NewGateway(redirect.Config{
+		Gateway:     s.cfg.ID,
+		Incarnation: placement.Incarnation(time.Now().UnixNano()),
+		Endpoint:    endpoint,
+		Peers:       p.peers,
+	}, p.hooks())
+	if err == nil {
+		p.grpc = grpc.NewServer(append(redirectgrpc.ServerOptions(),
+			grpc.Creds(transportCredentials(s.server)), grpc.WaitForHandlers(true))...)
+		err = redirectgrpc.Register(p.grpc, p.gateway, redirectgrpc.ServerConfig{})
+	}
+	if err != nil {
+		return nil, errors.Join(err, listener.Close(), opsListener.Close())
+	}
+	p.ops = &http.Server{Handler: p.pages(), ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+	p.tasks.Go(func() { p.fail(p.grpc.Serve(listener)) })
+	p.tasks.Go(func() { p.fail(p.ops.Serve(opsListener)) })
+
+	p.mesh, err = gossip.Join(ctx, gossip.Config{
+		Gateway: s.cfg.ID, Incarnation: p.gateway.Incarnation(), Logger: p.log,
+		Bind: s.cfg.Gossip, Advertise: s.cfg.Advertise, Seeds: s.cfg.Join, Key: s.cfg.GossipKey,
+	}, p.gateway)
+	if err != nil {
+		return nil, fmt.Errorf("-gossip: %w", err)
+	}
+	p.tasks.Go(func() { p.gateway.Run(p.life, p.mesh) })
+	p.tasks.Go(p.expiries)
+	p.tasks.Go(p.becomeReady)
+
+	e := report.Event{Kind: report.Listening, Gateway: string(s.cfg.ID), Endpoint: endpoint, Gossip: p.mesh.Addr(), Ops: opsListener.Addr().String()}
+	p.log.Info("listening", "gateway", e.Gateway, "incarnation", p.gateway.Incarnation(), "endpoint", e.Endpoint, "gossip", e.Gossip, "ops", e.Ops, "tls", s.server != nil)
+	s.cfg.Report.Write(e)
+	return p, nil
+}
+
+func transportCredentials(cfg *tls.Config) credentials.TransportCredentials {
+	if cfg == nil {
+		return insecure.NewCredentials()
+	}
+	return credentials.NewTLS(cfg)
+}
+
+// fail makes Run hand over for err, unless there is none, or the process ends already.
+func (p *process) fail(err error) {
+	if err == nil || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
+		return
+	}
+	select {
+	case p.failed <- err:
+	default:
+	}
+}
+
+// becomeReady waits for the others, so that the first supervisors are placed
+// with their loads in view.
+func (p *process) becomeReady() {
+	ctx, cancel := context.WithTimeout(p.life, p.cfg.PeerWait)
+	defer cancel()
+	if err := p.mesh.WaitPeers(ctx); err != nil {
+		if p.life.Err() != nil {
+			return
+		}
+		p.log.Warn("serving without having heard every peer", "error", err)
+	}
+	if p.serves() && p.phase.CompareAndSwap(int32(starting), int32(serving)) {
+		p.log.Info("ready", "gateways", p.gateway.Stats().Gateways)
+		p.cfg.Report.Write(report.Event{Kind: report.Ready, Gateway: string(p.cfg.ID)})
+	}
+}
+
+// serves waits until the gateway may be given supervisors; false: never.
+func (p *process) serves() bool {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for !p.gateway.Ready().Supervisors.OK {
+		select {
+		case <-look.C:
+		case <-p.life.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// expiries ends every stream whenever credentials have expired.
+func (p *process) expiries() {
+	for {
+		select {
+		case <-p.expire:
+			_, serverErr := p.cfg.TLS.Server()
+			_, clientErr := p.cfg.TLS.Client()
+			if err := errors.Join(serverErr, clientErr); err != nil {
+				p.log.Error("credentials were to be renewed, and are not in order; no stream is ended", "error", err)
+				continue
+			}
+			p.log.Info("credentials expired; everybody is to come back with new ones", "supervisors", p.gateway.Stats().Served)
+			p.gateway.EndAll(redirect.ReasonExpired)
+		case <-p.life.Done():
+			return
+		}
+	}
+}
+
+// handOver drains and stops. If ctx ends it stops at once.
+func (p *process) handOver(ctx context.Context) error {
+	p.phase.Store(int32(draining))
+	stats := p.gateway.Stats()
+	cfg := p.cfg.drain()
+	if stats.Served == 0 && stats.Reserved == 0 {
+		cfg.Propagation = time.Nanosecond // nobody is to be handed over, nobody is on the way
+	}
+	p.log.Info("draining", "supervisors", stats.Served, "sessions", stats.Sessions)
+	p.cfg.Report.Write(report.Event{Kind: report.Draining, Gateway: string(p.cfg.ID)})
+	r, err := handoff.Drain(ctx, p.gateway, cfg, handoff.Hooks{Observe: p.observeDrain})
+	if err != nil {
+		p.log.Warn("the drain was cut short", "cause", err, "moved", len(r.Moved), "closed", len(r.Closed), "left", len(r.Left))
+		p.leave(hurry)
+		return err
+	}
+	for _, left := range r.Left {
+		p.log.Warn("left behind", "member", left.Member, "cause", left.Cause.String())
+	}
+	p.log.Info("drained", "moved", len(r.Moved), "closed", len(r.Closed), "left", len(r.Left), "orders", r.Orders, "took", r.Took)
+	p.cfg.Report.Write(report.Event{
+		Kind: report.Drained, Gateway: string(p.cfg.ID), Moved: len(r.Moved), Closed: len(r.Closed), Left: len(r.Left),
+	})
+	p.leave(farewell)
+	return nil
+}
+
+// leave says goodbye to the peers and then to the streams, and gives each patience.
+func (p *process) leave(patience time.Duration) {
+	if err := p.mesh.Leave(patience); err != nil {
+		p.log.Warn("peers will find out by themselves that this gateway has left", "error", err)
+	}
+	p.gateway.EndAll(redirect.ReasonStopped)
+	hard := time.AfterFunc(patience, p.grpc.Stop)
+	p.grpc.GracefulStop()
+	hard.Stop()
+	p.stop()
+}
+
+// stop ends whatever runs, and waits for it.
+func (p *process) stop() {
+	p.end()
+	if p.mesh != nil {
+		_ = p.mesh.Close()
+	}
+	if p.grpc != nil {
+		p.grpc.Stop()
+	}
+	if p.ops != nil {
+		_ = p.ops.Close()
+	}
+	if p.peers != nil {
+		_ = p.peers.Close()
+	}
+	p.tasks.Wait()
+}

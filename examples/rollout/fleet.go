@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/evenring/evenring/examples/internal/report"
+)
+
+// hosts is how many processes the supervisors share at most.
+const hosts = 16
+
+// fleet is everything that runs: gateways and supervisors as processes, and
+// the balancer between them.
+type fleet struct {
+	cfg     config
+	dir     string // for logs
+	rnd     *rand.Rand
+	balance *balancer
+	board   *board
+
+	lastGateway int
+	lastMember  int
+	gateways    map[string]*gateway // live ones
+	hosts       []*host
+	overCap     map[string]int // as last scraped, gateways that have ended included
+}
+
+// gateway is one gateway process.
+type gateway struct {
+	*process
+	id      string
+	gossip  string
+	ops     string
+	started chan struct{} // closed once it is ready
+	once    sync.Once
+}
+
+// host is one process with supervisors.
+type host struct {
+	*process
+	members []string
+}
+
+func newFleet(cfg config) (*fleet, error) {
+	dir, err := os.MkdirTemp("", "rollout-")
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBalancer(cfg.seed)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &fleet{
+		cfg: cfg, dir: dir, rnd: rand.New(rand.NewPCG(cfg.seed, 2)), balance: b, board: newBoard(),
+		gateways: make(map[string]*gateway), overCap: make(map[string]int),
+	}, nil
+}
+
+// ids returns the live gateways, oldest first.
+func (f *fleet) ids() []string { return slices.SortedFunc(maps.Keys(f.gateways), byNumber) }
+
+// startGateway starts one more gateway and waits until it is ready and in the Service.
+func (f *fleet) startGateway(ctx context.Context) (*gateway, error) {
+	all, err := f.startGateways(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// startGateways starts gateways at the same time; they find each other, and
+// those that run already, from one seed.
+func (f *fleet) startGateways(ctx context.Context, n int) ([]*gateway, error) {
+	ready := len(f.gateways) + n
+	all := make([]*gateway, 0, n)
+	for range n {
+		f.lastGateway++
+		g := &gateway{id: fmt.Sprint("gw-", f.lastGateway), started: make(chan struct{})}
+		args := []string{
+			"-id", g.id, "-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-ops", "127.0.0.1:0", "-report",
+			"-propagation", f.cfg.propagation.String(), "-window", f.cfg.window.String(),
+			"-kill-after", (f.cfg.propagation + f.cfg.window + 20*time.Second).String(),
+		}
+		if seed := f.seed(); seed != "" {
+			args = append(args, "-join", seed)
+		}
+		listening := make(chan report.Event, 1)
+		var err error
+		g.process, err = start(f.dir, "gateway", g.id, args, func(e report.Event) {
+			switch e.Kind {
+			case report.Listening:
+				listening <- e
+			case report.Ready:
+				g.once.Do(func() { close(g.started) })
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		f.gateways[g.id] = g
+		select {
+		case e := <-listening:
+			g.gossip, g.ops = e.Gossip, e.Ops
+			f.balance.add(g.id, e.Endpoint, e.Ops)
+		case <-g.done:
+			return nil, fmt.Errorf("%s ended at once: %w", g.id, g.err)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s does not listen: %w", g.id, context.Cause(ctx))
+		}
+		all = append(all, g)
+	}
+	for _, g := range all {
+		select {
+		case <-g.started:
+		case <-g.done:
+			return nil, fmt.Errorf("%s ended before it was ready: %w", g.id, g.err)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s does not become ready: %w", g.id, context.Cause(ctx))
+		}
+	}
+	return all, f.poll(ctx, "the Service does not take the new gateways", func() bool { return f.balance.ready() == ready })
+}
+
+// seed is the gossip address of a gateway that runs.
+func (f *fleet) seed() string {
+	for _, id := range f.ids() {
+		if g := f.gateways[id]; g.gossip != "" {
+			return g.gossip
+		}
+	}
+	return ""
+}
+
+// stopGateway lets a gateway drain and end.
+func (f *fleet) stopGateway(ctx context.Context, id string) error {
+	g := f.gateways[id]
+	f.scrapeOverCap(ctx, g)
+	delete(f.gateways, id)
+	err := g.stop(f.cfg.propagation + f.cfg.window + 30*time.Second)
+	f.balance.remove(id)
+	return err
+}
+
+// killGateway ends a gateway without a word. Only its probe tells the Service.
+func (f *fleet) killGateway(ctx context.Context, id string) {
+	g := f.gateways[id]
+	f.scrapeOverCap(ctx, g)
+	delete(f.gateways, id)
+	g.kill()
+}
+
+func (f *fleet) scrapeOverCap(ctx context.Context, g *gateway) {
+	if m, err := scrape(ctx, g.ops); err == nil {
+		f.overCap[g.id] = m.overCap
+	}
+}
+
+// totalOverCap is how many admissions went above the cap so far, as the gateways counted.
+func (f *fleet) totalOverCap(ctx context.Context) int {
+	for _, g := range f.gateways {
+		f.scrapeOverCap(ctx, g)
+	}
+	total := 0
+	for _, n := range f.overCap {
+		total += n
+	}
+	return total
+}
+
+// startSupervisors starts so many new supervisors, all at once.
+func (f *fleet) startSupervisors(n int) error {
+	count := min(hosts, n)
+	for i := range count {
+		h := &host{}
+		for range n*(i+1)/count - n*i/count {
+			f.lastMember++
+			name := "edge-" + strconv.Itoa(f.lastMember)
+			h.members = append(h.members, name)
+			f.board.expect(name, f.cfg.sessions)
+		}
+		f.hosts = append(f.hosts, h)
+	}
+	for _, h := range f.hosts[len(f.hosts)-count:] {
+		if err := f.startHost(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fleet) startHost(h *host) (err error) {
+	h.process, err = start(f.dir, "supervisor", "host-"+h.members[0], []string{
+		"-service", f.balance.address(), "-member", strings.Join(h.members, ","), "-sessions", strconv.Itoa(f.cfg.sessions), "-report",
+	}, f.board.event)
+	return err
+}
+
+// restartSupervisors kills every process with supervisors and starts them again at once.
+func (f *fleet) restartSupervisors() error {
+	for _, h := range f.hosts {
+		_ = h.cmd.Process.Kill()
+	}
+	for _, h := range f.hosts {
+		<-h.done
+		f.board.died(h.members)
+	}
+	for _, h := range f.hosts {
+		if err := f.startHost(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// poll waits until the condition holds.
+func (f *fleet) poll(ctx context.Context, otherwise string, holds func() bool) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", otherwise, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// close ends everything: the supervisors say goodbye, then the gateways stop.
+// It returns what did not end well, and removes the logs if all did and keep is false.
+func (f *fleet) close(keep bool) error {
+	var mu sync.Mutex
+	var errs []error
+	stop := func(processes []*process) {
+		var all sync.WaitGroup
+		for _, p := range processes {
+			all.Go(func() {
+				if err := p.stop(20 * time.Second); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+	}
+	var supervisors, gateways []*process
+	for _, h := range f.hosts {
+		if h.process != nil {
+			supervisors = append(supervisors, h.process)
+		}
+	}
+	for _, g := range f.gateways {
+		if g.process != nil {
+			gateways = append(gateways, g.process)
+		}
+	}
+	stop(supervisors)
+	stop(gateways)
+	f.balance.close()
+	if keep || len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return os.RemoveAll(f.dir)
+}

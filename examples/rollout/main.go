@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Rollout runs a whole fleet on this machine and puts it through what fleets
+// go through. It starts gateways and supervisors as processes of their own, with real gRPC
+// streams over TCP, puts a load balancer that picks at random in front, and
+// goes through these steps:
+//
+//	start                everything starts, supervisors at once
+//	restart-supervisors  every supervisor is killed and started again at once
+//	token-refresh        each gateway ends every stream, as an expired token does
+//	rolling              each gateway in turn: a replacement starts, the old one hands over and stops
+//	crash                one gateway is killed
+//	scale-up             one gateway more, and then newcomers
+//
+// After each step it says who serves how many supervisors, who moved, and how
+// long anybody was without a stream. The figures come from what the processes saw. The exit status is 0
+// only if every step held: 1 if one did not, 2 for a bad command line.
+//
+// Usage:
+//
+//	go run ./examples/rollout [-gateways 3] [-supervisors 12] [-sessions 2] [-steps all] [-surge=true] [-json] [-seed N] [-timeout 2m]
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	switch role := os.Getenv(roleVariable); role {
+	case "":
+		os.Exit(show(os.Args[1:]))
+	case "gateway":
+		dieWithParent()
+		os.Exit(playGateway(os.Args[1:]))
+	case "supervisor":
+		dieWithParent()
+		os.Exit(playSupervisors(os.Args[1:]))
+	default:
+		fmt.Fprintf(os.Stderr, "rollout: %s is %q; it is for this program's own use\n", roleVariable, role)
+		os.Exit(2)
+	}
+}
+
+// dieWithParent ends this process once its standard input closes: whoever
+// started it has ended.
+func dieWithParent() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
+}
+
+// show runs the steps and returns the exit status.
+func show(args []string) int {
+	cfg, err := parseFlags(args, os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "rollout:", err)
+		return 2
+	}
+	if cfg.seed == 0 {
+		cfg.seed = uint64(time.Now().UnixNano())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.timeout, fmt.Errorf("-timeout of %v is over", cfg.timeout))
+	defer cancel()
+
+	fleet, err := newFleet(cfg)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "rollout:", err)
+		return 1
+	}
+	people := os.Stdout
+	if cfg.json {
+		people = os.Stderr
+	}
+	scr := newScreen(people, fleet.board)
+	scr.say(fmt.Sprintf("%d gateways, %d supervisors with %d sessions each, the Service at %s, seed %d",
+		cfg.gateways, cfg.supervisors, cfg.sessions, fleet.balance.address(), cfg.seed))
+	failed := play(ctx, cfg, fleet, scr)
+	if err := fleet.close(failed > 0); err != nil {
+		failed++
+		scr.say("rollout: " + err.Error())
+	}
+	scr.close()
+	if failed == 0 {
+		fmt.Fprintln(people, "Every step held.")
+		return 0
+	}
+	fmt.Fprintf(people, "%d of %d steps did not hold. Logs are in %s\n", failed, len(cfg.steps), fleet.dir)
+	fmt.Fprint(os.Stderr, tail(fleet.dir, 12))
+	return 1
+}
+
+// play runs the steps and returns how many did not hold.
+func play(ctx context.Context, cfg config, fleet *fleet, scr *screen) int {
+	failed := 0
+	r := &run{fleet: fleet}
+	for _, name := range cfg.steps {
+		scr.begin(name)
+		res := r.play(ctx, find(name))
+		if !res.OK {
+			failed++
+		}
+		scr.say(res.line())
+		if cfg.json {
+			if err := json.NewEncoder(os.Stdout).Encode(res); err != nil {
+				fmt.Fprintln(os.Stderr, "rollout:", err)
+				return failed + 1
+			}
+		}
+		if ctx.Err() != nil {
+			return max(failed, 1)
+		}
+	}
+	return failed
+}

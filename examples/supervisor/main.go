@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command supervisor hosts supervisors and their child sessions:
+//
+//	supervisor -service 127.0.0.1:7000 -prefix edge- -count 10 -sessions 2
+//
+// It keeps their streams where the gateways want them until it is told to stop
+// (SIGTERM or SIGINT), and then says goodbye for all; a second signal ends it at
+// once. See -help for the flags and their environment variables.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/evenring/evenring/examples/internal/supervisord"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+}
+
+// run returns the exit code: 0 after a clean stop, 1 if it could not run, 2 for a bad command line.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	cfg, err := supervisord.Parse(args, getenv, stdout, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "supervisor:", err)
+		return 2
+	}
+	if err := supervisord.Run(ctx, cfg); err != nil {
+		fmt.Fprintln(stderr, "supervisor:", err)
+		return 1
+	}
+	return 0
+}
