@@ -67,6 +67,10 @@ func (s *Search) Failed(v *View) (*Ask, Decision) {
 	return s.next(v)
 }
 
+// Late goes on after the target of the last question has not answered in time,
+// although it is alive. It may be asked again: a question put twice keeps one place.
+func (s *Search) Late(v *View) (*Ask, Decision) { return s.next(v) }
+
 func (s *Search) next(v *View) (*Ask, Decision) {
 	d := v.Place(s.request)
 	if d.Gateway == "" || d.Gateway == s.self || s.asks < 0 {

@@ -87,6 +87,16 @@ func TestSearch(t *testing.T) {
 		require.Equal(t, placement.Nowhere, d.Reason)
 		require.Empty(t, d.Gateway)
 	})
+	t.Run("late is asked again, but not for ever", func(t *testing.T) {
+		s, ask := begin()
+		n := 0
+		var d placement.Decision
+		for ; ask != nil; n++ {
+			ask, d = s.Late(view(t, all))
+		}
+		require.LessOrEqual(t, n, 4)
+		require.Equal(t, ring.GatewayID("A"), d.Gateway)
+	})
 	t.Run("S25: somebody else answers there", func(t *testing.T) {
 		s, _ := begin()
 		ask, _ := s.Answered(view(t, all), placement.Answer{Gateway: "A", Yes: true, State: placement.Ready})

@@ -195,14 +195,16 @@ func (a *Admission) Answered(now time.Time, p *Admitting, answer placement.Answe
 
 // Unanswered goes on after the target of p.Ask has not answered. It makes that
 // gateway suspect; unless it was merely late, and something else was heard of
-// it since the question was put: then it is slow and not lost.
+// it since the question was put: then it is slow and not lost, and is asked again.
 func (a *Admission) Unanswered(now time.Time, p *Admitting, late bool) {
 	a.expire(now)
 	a.tally.askFailures++
+	next := (*placement.Search).Late
 	if target := p.Ask.To.ID; !late || !a.heard[target].After(p.asked) {
 		a.step(now, roster.LinkLost{Gateway: target})
+		next = (*placement.Search).Failed
 	}
-	a.resume(now, p, (*placement.Search).Failed)
+	a.resume(now, p, next)
 }
 
 func (a *Admission) resume(now time.Time, p *Admitting, next func(*placement.Search, *placement.View) (*placement.Ask, placement.Decision)) {
@@ -349,7 +351,7 @@ func placedReason(r placement.Reason) Reason {
 
 func (a *Admission) accept(now time.Time, p *Admitting, reason Reason) {
 	h := p.hello
-	limit := a.view().CapFor(a.request(h))
+	limit := max(a.view().CapFor(a.request(h)), h.Cap) // who sent it here may have known of more
 	if old := a.seats[h.Member]; old != nil && old.state != held {
 		if !old.told && old.state == attached {
 			a.rivalry.note(h.Member, now, a.cfg.Hold)

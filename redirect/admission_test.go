@@ -297,6 +297,8 @@ func TestAsking(t *testing.T) {
 		p.peer("B", placement.Ready, 2, 0)
 		p.Unanswered(p.now.Add(240*time.Millisecond), a, true)
 		require.Equal(t, 2, p.stats().Placeable)
+		require.NotNil(t, a.Ask)
+		require.Equal(t, ring.GatewayID("B"), a.Ask.To.ID, "a question put twice keeps one place")
 	})
 	t.Run("a place is kept until it is taken", func(t *testing.T) {
 		p := newPair(t, true, 0)

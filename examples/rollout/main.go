@@ -27,7 +27,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -39,24 +38,13 @@ func main() {
 	case "":
 		os.Exit(show(os.Args[1:]))
 	case "gateway":
-		dieWithParent()
 		os.Exit(playGateway(os.Args[1:]))
 	case "supervisor":
-		dieWithParent()
 		os.Exit(playSupervisors(os.Args[1:]))
 	default:
 		fmt.Fprintf(os.Stderr, "rollout: %s is %q; it is for this program's own use\n", roleVariable, role)
 		os.Exit(2)
 	}
-}
-
-// dieWithParent ends this process once its standard input closes: whoever
-// started it has ended.
-func dieWithParent() {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(3)
-	}()
 }
 
 // show runs the steps and returns the exit status.

@@ -4,7 +4,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,46 +15,25 @@ import (
 
 // playGateway is this process as a gateway, as ../gateway is one.
 func playGateway(args []string) int {
-	cfg, err := gatewayd.Parse(args, os.Getenv, os.Stdout, os.Stderr)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gateway:", err)
-		return 2
-	}
-	server, err := gatewayd.New(cfg)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gateway:", err)
-		return 2
-	}
-	signals := make(chan os.Signal, 2)
+	dieWithParent()
+	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		for s := range signals {
-			if s == syscall.SIGHUP {
-				server.Expire()
-			} else {
-				server.Drain()
-			}
-		}
-	}()
-	if err := server.Run(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "gateway:", err)
-		return 1
-	}
-	return 0
+	return gatewayd.Main(signals, args, os.Getenv, os.Stdout, os.Stderr)
 }
 
 // playSupervisors is this process as a host of supervisors, as ../supervisor is one.
 func playSupervisors(args []string) int {
-	cfg, err := supervisord.Parse(args, os.Getenv, os.Stdout, os.Stderr)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "supervisor:", err)
-		return 2
-	}
+	dieWithParent()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := supervisord.Run(ctx, cfg); err != nil {
-		fmt.Fprintln(os.Stderr, "supervisor:", err)
-		return 1
-	}
-	return 0
+	return supervisord.Main(ctx, args, os.Getenv, os.Stdout, os.Stderr)
+}
+
+// dieWithParent ends this process once its standard input closes: whoever
+// started it has ended.
+func dieWithParent() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
 }

@@ -11,10 +11,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -25,22 +21,5 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
-}
-
-// run returns the exit code: 0 after a clean stop, 1 if it could not run, 2 for a bad command line.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	cfg, err := supervisord.Parse(args, getenv, stdout, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "supervisor:", err)
-		return 2
-	}
-	if err := supervisord.Run(ctx, cfg); err != nil {
-		fmt.Fprintln(stderr, "supervisor:", err)
-		return 1
-	}
-	return 0
+	os.Exit(supervisord.Main(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/evenring/evenring/examples/internal/supervisord"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +31,7 @@ func TestExitCodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			code := run(stopped, row.args, func(string) string { return "" }, io.Discard, &stderr)
+			code := supervisord.Main(stopped, row.args, func(string) string { return "" }, io.Discard, &stderr)
 			require.Equal(t, row.code, code, stderr.String())
 			require.Contains(t, stderr.String(), row.stderr)
 		})

@@ -261,7 +261,7 @@ func (s *step) refused(a attempt, v redirect.Verdict) {
 			return
 		}
 		s.failures++ // home is alive: its patience starts anew
-		s.goHome(s.cfg.backoff().After(s.failures, s.cfg.Jitter))
+		s.goHome(s.cfg.backoff().After(s.failures, s.cfg.Jitter), false)
 		return
 	}
 	s.plan(pause.Retry(v.RetryAfter, s.cfg.BackoffMin, s.cfg.Jitter), s.service(false))
@@ -327,11 +327,11 @@ func (s *step) ended(reason redirect.Reason) {
 		wait := s.flapPause(true)
 		s.closeStream()
 		if s.next.to == nowhere {
-			s.goHome(wait)
+			s.goHome(wait, false)
 		}
 	case redirect.ReasonExpired:
 		if s.next.to == nowhere {
-			s.goHome(s.flapPause(false))
+			s.goHome(s.flapPause(false), true)
 		}
 	case redirect.ReasonDraining, redirect.ReasonStopped:
 		if s.next.to == nowhere {
@@ -384,13 +384,18 @@ func (s *step) redial() {
 		s.forgetHome()
 	}
 	if s.next.to == nowhere {
-		s.goHome(wait)
+		s.goHome(wait, false)
 	}
 }
 
-// goHome begins to dial home after a pause.
-func (s *step) goHome(after time.Duration) {
+// goHome begins to dial home after a pause. A home that has just spoken is
+// alive, and slow at worst because everybody whom it told the same dials it
+// now: its dial has most of the patience.
+func (s *step) goHome(after time.Duration, alive bool) {
 	wait, until := s.spread(s.cfg.HomePatience)
+	if alive {
+		until = max(until, pause.Scale(s.cfg.HomePatience, 0.6)+until*2/5)
+	}
 	if s.home.Endpoint == "" {
 		// Only the Service leads there, and not only there: arrive one by one.
 		s.plan(max(after, wait), s.service(false))

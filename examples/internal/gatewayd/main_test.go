@@ -211,9 +211,9 @@ func told(t *testing.T, s redirect.Stream) redirect.Notice {
 	panic("unreachable")
 }
 
-// quick drains in a moment.
+// quick drains as fast as its supervisors go.
 func quick(id ring.GatewayID) gatewayd.Config {
-	return gatewayd.Config{ID: id, Propagation: time.Millisecond, Window: 10 * time.Millisecond, Confirm: 5 * time.Second}
+	return gatewayd.Config{ID: id, Propagation: time.Millisecond, Window: 10 * time.Millisecond, Confirm: patience}
 }
 
 // fleet starts gateways that know each other.

@@ -27,7 +27,7 @@ import (
 )
 
 // hurry bounds each part of the farewell when the process is to stop at once.
-const hurry = 100 * time.Millisecond
+const hurry = farewell / 2
 
 // phase is how far a process has come.
 type phase int32
@@ -108,11 +108,11 @@ func (s *Server) start(ctx context.Context) (_ *process, err error) {
 	}
 	p.tasks.Go(func() { p.gateway.Run(p.life, p.mesh) })
 	p.tasks.Go(p.expiries)
-	p.tasks.Go(p.becomeReady)
 
 	e := report.Event{Kind: report.Listening, Gateway: string(s.cfg.ID), Endpoint: endpoint, Gossip: p.mesh.Addr(), Ops: opsListener.Addr().String()}
 	p.log.Info("listening", "gateway", e.Gateway, "incarnation", p.gateway.Incarnation(), "endpoint", e.Endpoint, "gossip", e.Gossip, "ops", e.Ops, "tls", s.server != nil)
 	s.cfg.Report.Write(e)
+	p.tasks.Go(p.becomeReady)
 	return p, nil
 }
 

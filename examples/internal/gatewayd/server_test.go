@@ -284,6 +284,7 @@ func TestSuperseded(t *testing.T) {
 	newer := quick("a")
 	newer.Join = []string{older.where.Gossip}
 	newcomer := ready(t, newer)
+	plain(t).attach(newcomer.where.Endpoint, "edge-1") // of which every process is told
 	older.event(report.Draining)
 	older.event(report.Drained)
 	require.ErrorIs(t, older.end(), gatewayd.ErrSuperseded)
