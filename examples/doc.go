@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package examples holds programs that somebody could start from:
+//
+//   - gateway: a gateway server over gRPC, with gossip, mutual TLS, health, readiness and metrics
+//   - supervisor: a process that hosts supervisors and their child sessions
+//   - rollout: a whole fleet of both on this machine, put through restarts, a rollout, a crash and a scale-up
+package examples
