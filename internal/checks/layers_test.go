@@ -14,11 +14,11 @@ import (
 // layers are the packages of the root module, from the bottom up. A package
 // imports only from lower layers.
 var layers = [][]string{
-	{"ring", "internal/pause"},
+	{"ring", "redirect/internal/pause"},
 	{"placement"},
 	{"placement/roster"},
 	{"redirect"},
-	{"internal/dialer"},
+	{"redirect/internal/dialer"},
 	{"redirect/supervisor"},
 	{"redirect/session"},
 	{"handoff"},
@@ -26,7 +26,7 @@ var layers = [][]string{
 }
 
 // helpers serve tests, and are imported by tests and by each other alone.
-var helpers = []string{"internal/checks", "internal/memnet", "internal/script", "internal/sim"}
+var helpers = []string{"internal/checks", "internal/script", "internal/sim", "redirect/internal/memnet"}
 
 // nested are the modules below the root's directory.
 func nested(t testing.TB) []string {
@@ -115,7 +115,7 @@ func TestImportFaults(t *testing.T) {
 		{"down", "handoff/a.go", `"` + modPath + `/ring"`, ""},
 		{"up", "ring/a.go", `"` + modPath + `/placement"`, "ring/a.go:3: ring imports placement, which is not below it"},
 		{"up by another name", "ring/a.go", `p "` + modPath + `/placement"`, "ring/a.go:3: ring imports placement, which is not below it"},
-		{"sideways", "ring/a.go", `"` + modPath + `/internal/pause"`, "ring/a.go:3: ring imports internal/pause, which is not below it"},
+		{"sideways", "ring/a.go", `"` + modPath + `/redirect/internal/pause"`, "ring/a.go:3: ring imports redirect/internal/pause, which is not below it"},
 		{"a helper", "redirect/a.go", `"` + modPath + `/internal/sim"`, "redirect/a.go:3: redirect imports internal/sim, which is in no layer"},
 		{"a helper in a test", "redirect/a_test.go", `"` + modPath + `/internal/sim"`, ""},
 		{"a nested module", "metrics/a.go", `"` + modPath + `/metrics/prom"`, "metrics/a.go:3: metrics imports metrics/prom, which is in no layer"},

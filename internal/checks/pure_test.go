@@ -17,8 +17,8 @@ import (
 // layers is pure.
 var drivers = []string{
 	"handoff/drain.go",
-	"internal/dialer/dialer.go",
 	"redirect/gateway.go",
+	"redirect/internal/dialer/dialer.go",
 	"redirect/session/run.go",
 	"redirect/supervisor/home.go",
 	"redirect/supervisor/run.go",

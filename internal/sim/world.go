@@ -43,7 +43,7 @@ type World struct {
 
 	Gateways    map[ring.GatewayID]*Gateway
 	Supervisors map[ring.MemberID]*Supervisor
-	Mute        bool                                    // no roster message arrives from now on
+	Mute        bool                                     // no roster message arrives from now on
 	Trace       func(at time.Duration, who, what string) // may be nil
 
 	lastStart placement.Incarnation

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/evenring/evenring/internal/pause"
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/internal/pause"
 	"github.com/evenring/evenring/ring"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/evenring/evenring/internal/memnet"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/internal/memnet"
 	"github.com/evenring/evenring/redirect/session"
 	"github.com/evenring/evenring/redirect/supervisor"
 	"github.com/evenring/evenring/ring"

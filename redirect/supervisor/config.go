@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/evenring/evenring/internal/pause"
 	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/redirect/internal/pause"
 	"github.com/evenring/evenring/ring"
 )
 

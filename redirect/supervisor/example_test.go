@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/evenring/evenring/internal/memnet"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/internal/memnet"
 	"github.com/evenring/evenring/redirect/supervisor"
 )
 

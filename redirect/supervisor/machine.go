@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evenring/evenring/internal/pause"
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/internal/pause"
 	"github.com/evenring/evenring/ring"
 )
 

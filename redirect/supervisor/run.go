@@ -8,9 +8,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/evenring/evenring/internal/dialer"
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/internal/dialer"
 )
 
 // Hooks are what a program may watch. Each field may be nil. They are called one
