@@ -11,10 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/evenring/evenring/handoff"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/ring"
-	"github.com/stretchr/testify/require"
 )
 
 const second = time.Second
@@ -217,7 +218,7 @@ func TestDrainIsOverBeforeItBegins(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := handoff.Drain(ctx, a, handoff.Config{}, handoff.Hooks{
-			Observe: func(o handoff.Observation) { t.Error("it has begun") },
+			Observe: func(handoff.Observation) { t.Error("it has begun") },
 		})
 		require.ErrorIs(t, err, context.Canceled)
 		require.False(t, a.Stats().Draining)
@@ -420,6 +421,6 @@ func TestDrainInvariant8(t *testing.T) {
 		synctest.Wait()
 		stats := a.Stats()
 		require.Zero(t, stats.Served)
-		require.EqualValues(t, []uint64{6, 2, 2}, []uint64{stats.HandoffsMoved, stats.HandoffsClosed, stats.HandoffsLeftBehind})
+		require.Equal(t, []uint64{6, 2, 2}, []uint64{stats.HandoffsMoved, stats.HandoffsClosed, stats.HandoffsLeftBehind})
 	})
 }

@@ -7,18 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/placement/roster"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/supervisor"
 	"github.com/evenring/evenring/ring"
-	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,11 +74,7 @@ func (f *fleet) start(id ring.GatewayID) *redirect.Gateway {
 func (f *fleet) all() map[ring.GatewayID]*redirect.Gateway {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := map[ring.GatewayID]*redirect.Gateway{}
-	for id, gw := range f.gateways {
-		all[id] = gw
-	}
-	return all
+	return maps.Clone(f.gateways)
 }
 
 // Ask implements [redirect.Peers].

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evenring/evenring/ring"
 	"github.com/stretchr/testify/require"
+
+	"github.com/evenring/evenring/ring"
 )
 
 // FuzzMachine: bytes become events at growing times; no input panics, loses a

@@ -5,8 +5,9 @@ package handoff
 import (
 	"testing"
 
-	"github.com/evenring/evenring/redirect"
 	"github.com/stretchr/testify/require"
+
+	"github.com/evenring/evenring/redirect"
 )
 
 func TestInbox(t *testing.T) {

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evenring/evenring/ring"
 	"github.com/stretchr/testify/require"
+
+	"github.com/evenring/evenring/ring"
 )
 
 // S18: a hundred orders, twelve supervisors never answer.

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evenring/evenring/ring"
 	"github.com/stretchr/testify/require"
+
+	"github.com/evenring/evenring/ring"
 )
 
 // world runs a machine in made-up time and checks, at every step, what must
@@ -196,12 +197,12 @@ func randomWorld(t testing.TB, rng *rand.Rand) (*world, func() int) {
 	w.result = func(member ring.MemberID) Ordered {
 		return Ordered{Member: member, Told: rng.IntN(3) > 0, Target: "C"}
 	}
-	w.ended = func(member ring.MemberID, now time.Time) {
+	w.ended = func(member ring.MemberID, _ time.Time) {
 		if rng.IntN(5) > 0 {
 			w.post(after(2*second), Closed{member})
 		}
 	}
-	w.told = func(member ring.MemberID, now time.Time) {
+	w.told = func(member ring.MemberID, _ time.Time) {
 		switch rng.IntN(5) {
 		case 0:
 			w.post(after(12*second), Closed{member})

@@ -14,10 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/evenring/evenring/metrics"
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
-	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -669,7 +669,7 @@ func (a *Admission) Take() Output {
 // Deadline returns when the machine wants [Admission.Step] with a [roster.Tick]; false: never.
 func (a *Admission) Deadline() (time.Time, bool) {
 	at, ok := a.roster.Deadline()
-	if next, any := a.agenda.next(); any && (!ok || next.Before(at)) {
+	if next, due := a.agenda.next(); due && (!ok || next.Before(at)) {
 		return next, true
 	}
 	return at, ok

@@ -130,7 +130,7 @@ func TestGatewayPlacesOverTheFleet(t *testing.T) {
 		require.Len(t, seen, 10)
 		require.Equal(t, 5, a.Stats().Served)
 		require.Equal(t, 5, b.Stats().Served)
-		require.Equal(t, a.Stats().Live, 10)
+		require.Equal(t, 10, a.Stats().Live)
 		require.Len(t, b.Supervisors(), 5)
 		require.Contains(t, a.Explain("s11").String(), "11 live")
 	})

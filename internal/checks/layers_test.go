@@ -93,21 +93,47 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// A nested module is released by itself, so it lives on what the root exports.
-func TestNestedModulesUseNoInternals(t *testing.T) {
+// borrowed returns the internal packages of other modules that a file of the
+// nested module in dir imports.
+func borrowed(s source, dir string) []string {
+	var faults []string
+	for _, i := range s.imports() {
+		pkg, inside := strings.CutPrefix(i.path, modPath+"/")
+		if inside && strings.Contains("/"+pkg+"/", "/internal/") && !within(pkg, []string{dir}) {
+			faults = append(faults, fmt.Sprintf("%s: %s belongs to another module", s.at(i.pos), pkg))
+		}
+	}
+	return faults
+}
+
+// A nested module is released by itself, so it lives on what the others export.
+// The compiler would let it have their internal packages.
+func TestNestedModulesBorrowNoInternals(t *testing.T) {
 	modules := nested(t)
 	var faults []string
 	for _, s := range sources(t) {
-		if !within(s.dir(), modules) || s.isTest() {
-			continue
-		}
-		for _, i := range s.imports() {
-			if strings.HasPrefix(i.path, modPath+"/internal/") {
-				faults = append(faults, fmt.Sprintf("%s: %s", s.at(i.pos), i.path))
+		for _, dir := range modules {
+			if within(s.dir(), []string{dir}) {
+				faults = append(faults, borrowed(s, dir)...)
 			}
 		}
 	}
 	report(t, faults)
+}
+
+func TestBorrowed(t *testing.T) {
+	for _, row := range []struct{ name, imports, want string }{
+		{"what is exported", `"` + modPath + `/redirect"`, ""},
+		{"its own", `"` + modPath + `/redirect/redirectgrpc/internal/wire"`, ""},
+		{"the root's", `"` + modPath + `/internal/sim"`, "redirect/redirectgrpc/a.go:3: internal/sim belongs to another module"},
+		{"another package's", `"` + modPath + `/redirect/internal/pause"`, "redirect/redirectgrpc/a.go:3: redirect/internal/pause belongs to another module"},
+		{"somebody else's", `"example.com/internal/a"`, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			faults := borrowed(parse(t, "redirect/redirectgrpc/a.go", "package p\n\nimport "+row.imports+"\n"), "redirect/redirectgrpc")
+			require.Equal(t, row.want, strings.Join(faults, "\n"))
+		})
+	}
 }
 
 func TestImportFaults(t *testing.T) {

@@ -262,10 +262,10 @@ func (g *Gateway) ask(p *redirect.Admitting) {
 }
 
 // closeAtGateway tells the gateway that the stream has ended.
-func (s *stream) closeAtGateway(clean bool) {
-	if g := s.gateway; g.streams[s.key] == s {
-		delete(g.streams, s.key)
-		g.do(func() { g.Admission.Leave(g.w.now, s.key, clean) })
+func (st *stream) closeAtGateway(clean bool) {
+	if g := st.gateway; g.streams[st.key] == st {
+		delete(g.streams, st.key)
+		g.do(func() { g.Admission.Leave(g.w.now, st.key, clean) })
 	}
 }
 

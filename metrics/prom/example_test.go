@@ -5,9 +5,10 @@ package prom_test
 import (
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/evenring/evenring/metrics/prom"
 	"github.com/evenring/evenring/redirect"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 func ExampleNewCollector() {

@@ -9,9 +9,10 @@
 package prom
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/evenring/evenring/metrics"
 	"github.com/evenring/evenring/redirect"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Collector reads a gateway's metrics with every scrape, and holds none of its own.

@@ -8,12 +8,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/evenring/evenring/metrics"
-	"github.com/evenring/evenring/metrics/prom"
-	"github.com/evenring/evenring/redirect"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	"github.com/evenring/evenring/metrics"
+	"github.com/evenring/evenring/metrics/prom"
+	"github.com/evenring/evenring/redirect"
 )
 
 func TestLint(t *testing.T) {

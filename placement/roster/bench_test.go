@@ -126,7 +126,6 @@ func BenchmarkMemory(b *testing.B) {
 			var r *Roster
 			before := heap()
 			for b.Loop() {
-				r = nil
 				before = heap()
 				r = benchRoster(b)
 				now := epoch

@@ -165,7 +165,7 @@ func TestS53(t *testing.T) {
 	}
 	f.run(time.Second)
 	a := f.nodes["a"]
-	print := a.Ring().Fingerprint()
+	fingerprint := a.Ring().Fingerprint()
 	require.False(t, a.Stale(f.now))
 	for _, ev := range []Event{
 		DiscoveryFailed{},
@@ -175,7 +175,7 @@ func TestS53(t *testing.T) {
 		f.step("a", ev)
 		f.run(10 * time.Minute)
 		require.True(t, a.Stale(f.now), "%#v", ev)
-		require.Equal(t, print, a.Ring().Fingerprint())
+		require.Equal(t, fingerprint, a.Ring().Fingerprint())
 		require.Equal(t, 3, a.Live())
 		require.True(t, gateway(t, a, "b").Placeable())
 		require.True(t, a.Ready(f.now).Callers.OK)
@@ -441,11 +441,11 @@ func TestSplitDelta(t *testing.T) {
 func TestW25(t *testing.T) {
 	f := newFleet(t, "a", "b")
 	f.run(time.Second)
-	print := f.nodes["b"].Ring().Fingerprint()
+	fingerprint := f.nodes["b"].Ring().Fingerprint()
 	f.start("a", 2)
 	f.run(time.Second)
 	require.Equal(t, "a.2:443", gateway(t, f.nodes["b"], "a").Endpoint)
-	require.Equal(t, print, f.nodes["b"].Ring().Fingerprint())
+	require.Equal(t, fingerprint, f.nodes["b"].Ring().Fingerprint())
 }
 
 func TestIncarnations(t *testing.T) {

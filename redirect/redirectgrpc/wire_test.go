@@ -88,8 +88,8 @@ func fill(t *testing.T, v reflect.Value, rng *rand.Rand) {
 			}
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i), rng)
+		for _, field := range v.Fields() {
+			fill(t, field, rng)
 		}
 	default:
 		require.Failf(t, "cannot fill", "%s", v.Type())

@@ -125,7 +125,7 @@ func ExampleRun() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := session.Config{Session: "sandbox-3", Member: "supervisor-7", Service: "gateways:443"}
 	err := session.Run(ctx, cfg, &transport, &homes, session.Hooks{
-		Stream: func(stream redirect.Stream, gateway ring.GatewayID) {
+		Stream: func(_ redirect.Stream, gateway ring.GatewayID) {
 			fmt.Println("served by", gateway)
 			cancel()
 		},

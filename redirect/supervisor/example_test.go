@@ -22,7 +22,7 @@ func ExampleRun() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := supervisor.Config{Member: "supervisor-7", Service: "gateways:443"}
 	err := supervisor.Run(ctx, cfg, &transport, supervisor.Hooks{
-		Stream: func(stream redirect.Stream, home supervisor.Home) {
+		Stream: func(_ redirect.Stream, home supervisor.Home) {
 			fmt.Println("served by", home.Gateway, "at", home.Endpoint)
 			cancel()
 		},

@@ -189,7 +189,7 @@ func (w *witness) step(event Event) {
 	if before == Stopped {
 		require.Equal(t, Stopped, after)
 	}
-	require.NotEqual(t, before != Idle && after == Idle, true, "back to idle")
+	require.False(t, before != Idle && after == Idle, "back to idle")
 	current := w.machine.stream.generation
 	for generation := range w.open {
 		require.Equal(t, current, generation, "a stream that nobody has closed")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/evenring/evenring/examples/internal/envflag"
@@ -51,7 +52,7 @@ func Parse(args []string, getenv func(string) string, stdout, stderr io.Writer) 
 	if err != nil {
 		return Config{}, err
 	}
-	cfg.Members = append(members, more...)
+	cfg.Members = slices.Concat(members, more)
 	if cfg.TLS, err = secure.Client(); err != nil {
 		return Config{}, err
 	}

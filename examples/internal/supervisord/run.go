@@ -58,7 +58,7 @@ func transportTo(cfg Config) redirectgrpc.Transport {
 	}
 	return redirectgrpc.Transport{
 		Credentials: secure,
-		Options:     []grpc.DialOption{grpc.WithSharedWriteBuffer(true), grpc.WithReadBufferSize(readBuffer)},
+		Options:     []grpc.DialOption{grpc.WithReadBufferSize(readBuffer)},
 		Payloads:    payloadQueue,
 	}
 }
