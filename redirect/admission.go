@@ -3,7 +3,6 @@
 package redirect
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -15,31 +14,10 @@ import (
 // Key names one accepted stream of one gateway. It is never used twice.
 type Key uint64
 
-// Errors of handing over.
-var (
-	ErrDraining = errors.New("redirect: a drain is under way already")
-	ErrNotHere  = errors.New("redirect: that supervisor is not attached here")
-	ErrNowhere  = errors.New("redirect: no gateway can take that supervisor")
-)
-
 // Tell is a notice to be given to the stream Key.
 type Tell struct {
 	Key    Key
 	Notice Notice
-}
-
-// Departure says that a supervisor which this gateway served is served no more.
-type Departure struct {
-	Member ring.MemberID
-	To     ring.GatewayID // who serves it now; empty: nobody that is known, its stream has closed
-	Clean  bool           // it said goodbye
-}
-
-// Supervisor is one attached supervisor.
-type Supervisor struct {
-	Member     ring.MemberID
-	Generation placement.Generation
-	Movable    bool // it follows redirects
 }
 
 // Output is what an [Admission] wants done: notices, roster messages, and
@@ -75,30 +53,6 @@ type Admission struct {
 	lastKey  Key
 	tally    tally
 	out      Output
-}
-
-// seat is a supervisor's place at this gateway.
-type seat struct {
-	generation placement.Generation
-	state      seatState
-	key        Key // of its stream; held: of the one that broke
-	movable    bool
-	told       bool      // its stream was told to move or to end
-	until      time.Time // held: when the hold ends; left: when the stream is told to end
-}
-
-type seatState uint8
-
-const (
-	attached seatState = iota
-	held               // the stream broke uncleanly; expected back
-	left               // served elsewhere; the old stream is still open
-)
-
-// reservation is a place that this gateway keeps for a member on its way.
-type reservation struct {
-	generation placement.Generation // the newest that the asker had seen
-	until      time.Time
 }
 
 // NewAdmission starts a gateway's admission, in state [placement.Starting].
@@ -401,84 +355,6 @@ func (a *Admission) promise(now time.Time, p *Admitting) {
 	}
 }
 
-// Leave says that the stream key has ended. Clean: the supervisor said
-// goodbye, and nobody will come back for it; otherwise it is expected back for
-// Config.Hold. A key whose stream was superseded, or is not known, changes nothing.
-func (a *Admission) Leave(now time.Time, key Key, clean bool) {
-	a.expire(now)
-	if a.children.leave(key) {
-		return
-	}
-	m, ok := a.owners[key]
-	if !ok {
-		return
-	}
-	delete(a.owners, key)
-	s := a.seats[m]
-	if s == nil || s.key != key {
-		return
-	}
-	switch {
-	case s.state == left:
-		delete(a.seats, m)
-		return
-	case clean:
-		delete(a.seats, m)
-		a.step(now, roster.Left{Member: m, Generation: s.generation})
-	default:
-		s.state = held
-		s.until = now.Add(a.cfg.Hold)
-		a.agenda.add(s.until, m)
-		a.step(now, roster.Held{Member: m, Generation: s.generation})
-	}
-	if a.departed != nil {
-		a.departed[m] = s.generation
-	}
-	a.out.Departures = append(a.out.Departures, Departure{Member: m, Clean: clean})
-}
-
-// Asked answers another gateway's question: it keeps the place if there is
-// room, and says what it knows.
-func (a *Admission) Asked(now time.Time, q placement.Question) placement.Answer {
-	a.expire(now)
-	a.step(now, roster.Heard{Gateway: q.From})
-	a.step(now, roster.Hinted{Reports: q.Reports})
-	answer := placement.Answer{Gateway: a.cfg.Gateway, State: a.self().State}
-	if answer.State == placement.Ready && (q.Insist || a.loadWithout(q.Member) < q.Limit || a.wouldKeep(q.Member)) {
-		answer.Yes = true
-		a.reserve(now, q)
-	}
-	answer.Reports = a.roster.Reports()
-	return answer
-}
-
-// wouldKeep reports whether this gateway has room for m in its own eyes.
-func (a *Admission) wouldKeep(m ring.MemberID) bool {
-	r := a.request(Hello{Member: m})
-	r.Prefer = a.cfg.Gateway
-	d := a.view().Place(r)
-	return d.Gateway == a.cfg.Gateway && d.Reason == placement.Preferred
-}
-
-func (a *Admission) reserve(now time.Time, q placement.Question) {
-	if s := a.seats[q.Member]; s != nil && s.state != left {
-		return // its seat is its place
-	}
-	until := now.Add(a.cfg.Reserve)
-	a.reserved[q.Member] = reservation{generation: q.Generation, until: until}
-	a.agenda.add(until, q.Member)
-	a.step(now, roster.Reserved{Count: len(a.reserved)})
-}
-
-// release drops m's reservation, if there is one, and counts it.
-func (a *Admission) release(now time.Time, m ring.MemberID, counter *uint64) {
-	if _, ok := a.reserved[m]; ok {
-		delete(a.reserved, m)
-		*counter++
-		a.step(now, roster.Reserved{Count: len(a.reserved)})
-	}
-}
-
 // Step feeds the roster: messages and what the transport saw.
 func (a *Admission) Step(now time.Time, ev roster.Event) {
 	a.expire(now)
@@ -508,157 +384,6 @@ func (a *Admission) step(now time.Time, ev roster.Event) {
 	}
 }
 
-// shownElsewhere takes another gateway's word that it serves a member now.
-func (a *Admission) shownElsewhere(now time.Time, gateway ring.GatewayID, at roster.Entry) {
-	m := at.Member
-	if r, ok := a.reserved[m]; ok && at.Generation > r.generation {
-		a.release(now, m, &a.tally.elsewhere)
-	}
-	a.ledger.Settle(m)
-	if g, ok := a.departed[m]; ok && at.Generation > g {
-		delete(a.departed, m)
-		a.out.Departures = append(a.out.Departures, Departure{Member: m, To: gateway})
-	}
-	s := a.seats[m]
-	if s == nil || s.state == left || s.generation >= at.Generation {
-		return
-	}
-	a.step(now, roster.Left{Member: m, Generation: s.generation})
-	if s.state == held {
-		delete(a.seats, m)
-	} else {
-		if !s.told {
-			a.rivalry.note(m, now, a.cfg.Hold)
-		}
-		s.state = left // the supervisor closes the old stream itself, once it has its Accept
-		s.until = now.Add(a.cfg.Linger)
-		a.agenda.add(s.until, m)
-	}
-	a.out.Departures = append(a.out.Departures, Departure{Member: m, To: gateway})
-}
-
-// Serve says that the gateway serves, and may be given supervisors.
-func (a *Admission) Serve(now time.Time) {
-	if !a.draining {
-		a.step(now, roster.StateChanged{State: placement.Ready})
-	}
-}
-
-// StartDrain makes the gateway take nobody new and returns whom it serves, in
-// ID order. A second one is told so with [ErrDraining].
-func (a *Admission) StartDrain(now time.Time) ([]Supervisor, error) {
-	if a.draining {
-		return nil, ErrDraining
-	}
-	a.draining = true
-	a.departed = make(map[ring.MemberID]placement.Generation)
-	a.step(now, roster.StateChanged{State: placement.Draining})
-	return a.Supervisors(), nil
-}
-
-// StopDrain makes the gateway placeable again.
-func (a *Admission) StopDrain(now time.Time) {
-	if a.draining {
-		a.draining = false
-		a.departed = nil
-		a.step(now, roster.StateChanged{State: placement.Ready})
-	}
-}
-
-// MoveAway starts to hand an attached supervisor to another gateway. Done, the
-// placement has set Notice, or Err to [ErrNotHere] or [ErrNowhere].
-func (a *Admission) MoveAway(now time.Time, m ring.MemberID) (*Admitting, error) {
-	a.expire(now)
-	s := a.seats[m]
-	if s == nil || s.state != attached {
-		return nil, ErrNotHere
-	}
-	p := &Admitting{leaving: true, hello: Hello{Member: m, Generation: s.generation}}
-	a.turns.enter(p)
-	a.start(now)
-	return p, nil
-}
-
-// dismiss tells a supervisor that leaves where to go.
-func (a *Admission) dismiss(now time.Time, p *Admitting) {
-	p.Done = true
-	d := p.Decision
-	s := a.seats[p.hello.Member]
-	switch {
-	case s == nil || s.state != attached:
-		p.Err = ErrNotHere
-	case d.Gateway == "":
-		p.Err = ErrNowhere
-	default:
-		a.promise(now, p)
-		s.told = true
-		p.Notice = Notice{Kind: NoticeMove, Reason: a.moveReason(), Gateway: d.Gateway, Endpoint: d.Endpoint, Incarnation: d.Incarnation, Cap: d.Cap}
-		a.tell(s.key, p.Notice)
-	}
-}
-
-func (a *Admission) moveReason() Reason {
-	if a.draining {
-		return ReasonDraining
-	}
-	return ReasonPlaced
-}
-
-// youngest returns the target that started last. Whoever is handed over
-// prefers it: in a rolling restart it is the least likely to stop next, so
-// that each supervisor moves once. Incarnations of different gateways are
-// comparable as far as their clocks are, and a preference needs no more.
-func (a *Admission) youngest(v *placement.View) ring.GatewayID {
-	var best placement.Gateway
-	for g := range v.Gateways() {
-		if g.ID != a.cfg.Gateway && g.Placeable() && g.Endpoint != "" && g.Incarnation > best.Incarnation {
-			best = g
-		}
-	}
-	return best.ID
-}
-
-// End tells m's stream to end, for reason; false: m is not attached here.
-func (a *Admission) End(m ring.MemberID, reason Reason) bool {
-	s := a.seats[m]
-	if s == nil || s.state == held {
-		return false
-	}
-	s.told = true
-	a.tell(s.key, Notice{Kind: NoticeEnd, Reason: reason})
-	return true
-}
-
-// EndAll tells every stream to end, sessions' too, for reason.
-func (a *Admission) EndAll(reason Reason) {
-	for _, s := range a.Supervisors() {
-		a.End(s.Member, reason)
-	}
-	for _, key := range a.children.keys() {
-		a.tell(key, Notice{Kind: NoticeEnd, Reason: reason})
-	}
-}
-
-// Supervisors returns who is attached, in ID order.
-func (a *Admission) Supervisors() []Supervisor {
-	all := make([]Supervisor, 0, len(a.seats))
-	for m, s := range a.seats {
-		if s.state == attached {
-			all = append(all, Supervisor{Member: m, Generation: s.generation, Movable: s.movable})
-		}
-	}
-	slices.SortFunc(all, func(x, y Supervisor) int { return compare(x.Member, y.Member) })
-	return all
-}
-
-// Explain tells why m would be placed where it would.
-func (a *Admission) Explain(m ring.MemberID, avoid ...ring.GatewayID) placement.Explanation {
-	return a.view().Explain(a.request(Hello{Member: m, Avoid: avoid}))
-}
-
-// Roster returns the roster, to be read.
-func (a *Admission) Roster() *roster.Roster { return a.roster }
-
 // Take returns what is to be done since the last call, and forgets it.
 func (a *Admission) Take() Output {
 	out := a.out
@@ -673,98 +398,6 @@ func (a *Admission) Deadline() (time.Time, bool) {
 		return next, true
 	}
 	return at, ok
-}
-
-// expire ends what has run out: holds, reservations, promises, lingering streams.
-func (a *Admission) expire(now time.Time) {
-	for {
-		m, ok := a.agenda.pop(now)
-		if !ok {
-			return
-		}
-		if r, ok := a.reserved[m]; ok && !r.until.After(now) {
-			a.release(now, m, &a.tally.expired)
-		}
-		a.ledger.Expire(m, now)
-		s := a.seats[m]
-		if s == nil || s.until.IsZero() || s.until.After(now) {
-			continue
-		}
-		switch s.state {
-		case held:
-			delete(a.seats, m)
-			a.step(now, roster.Left{Member: m, Generation: s.generation})
-		case left:
-			s.until = time.Time{}
-			a.tell(s.key, Notice{Kind: NoticeEnd, Reason: ReasonMoved})
-		}
-	}
-}
-
-// request is what the placement is asked for this hello.
-func (a *Admission) request(h Hello) placement.Request {
-	r := placement.Request{Member: h.Member, Avoid: h.Avoid}
-	if home, _, ok := a.roster.Home(h.Member); ok {
-		r.Home = home
-	} else if _, ok := a.reserved[h.Member]; ok {
-		r.Home = a.cfg.Gateway
-	} else if sent, ok := a.ledger.Target(h.Member); ok {
-		r.Home = sent
-	}
-	return r
-}
-
-// view freezes the fleet as this gateway sees it now.
-func (a *Admission) view() *placement.View {
-	p := placement.Picture{
-		Self: a.cfg.Gateway, Ring: a.roster.Ring(), Live: a.roster.Live(), Version: a.roster.Version(),
-		Gateways: slices.Collect(a.roster.Gateways()),
-	}
-	for i := range p.Gateways {
-		if g := &p.Gateways[i]; g.ID == a.cfg.Gateway && g.State == placement.Starting {
-			g.State = placement.Ready // a hello that came here shows that it serves
-		}
-	}
-	a.ledger.Apply(p.Gateways)
-	if a.cfg.Peers != nil {
-		p.Live += a.turns.waiting()
-		for i := range p.Gateways {
-			p.Live += p.Gateways[i].Promised // questions whose answer the target's counts do not show
-			p.Gateways[i].Promised, p.Gateways[i].Pending = 0, 0
-		}
-	} else {
-		for m := range a.ledger.Members() {
-			if _, _, ok := a.roster.Home(m); !ok {
-				p.Live++
-			}
-		}
-		if !a.draining { // a gateway that drains places alone
-			for _, g := range p.Gateways {
-				if g.Placeable() {
-					p.Rivals++
-				}
-			}
-		}
-	}
-	return placement.NewView(p)
-}
-
-func (a *Admission) self() placement.Gateway {
-	g, _ := a.roster.Gateway(a.cfg.Gateway)
-	return g
-}
-
-func (a *Admission) counts() placement.Counts { return a.self().Counts }
-
-// loadWithout is this gateway's exact load, m left out.
-func (a *Admission) loadWithout(m ring.MemberID) int {
-	n := a.counts().Load()
-	if s := a.seats[m]; s != nil && s.state != left {
-		n--
-	} else if _, ok := a.reserved[m]; ok {
-		n--
-	}
-	return n
 }
 
 func (a *Admission) tell(key Key, n Notice) {

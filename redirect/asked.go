@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redirect
+
+import (
+	"time"
+
+	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/placement/roster"
+	"github.com/evenring/evenring/ring"
+)
+
+// reservation is a place that this gateway keeps for a member on its way.
+type reservation struct {
+	generation placement.Generation // the newest that the asker had seen
+	until      time.Time
+}
+
+// Asked answers another gateway's question: it keeps the place if there is
+// room, and says what it knows.
+func (a *Admission) Asked(now time.Time, q placement.Question) placement.Answer {
+	a.expire(now)
+	a.step(now, roster.Heard{Gateway: q.From})
+	a.step(now, roster.Hinted{Reports: q.Reports})
+	answer := placement.Answer{Gateway: a.cfg.Gateway, State: a.self().State}
+	if answer.State == placement.Ready && (q.Insist || a.loadWithout(q.Member) < q.Limit || a.wouldKeep(q.Member)) {
+		answer.Yes = true
+		a.reserve(now, q)
+	}
+	answer.Reports = a.roster.Reports()
+	return answer
+}
+
+// wouldKeep reports whether this gateway has room for m in its own eyes.
+func (a *Admission) wouldKeep(m ring.MemberID) bool {
+	r := a.request(Hello{Member: m})
+	r.Prefer = a.cfg.Gateway
+	d := a.view().Place(r)
+	return d.Gateway == a.cfg.Gateway && d.Reason == placement.Preferred
+}
+
+func (a *Admission) reserve(now time.Time, q placement.Question) {
+	if s := a.seats[q.Member]; s != nil && s.state != left {
+		return // its seat is its place
+	}
+	until := now.Add(a.cfg.Reserve)
+	a.reserved[q.Member] = reservation{generation: q.Generation, until: until}
+	a.agenda.add(until, q.Member)
+	a.step(now, roster.Reserved{Count: len(a.reserved)})
+}
+
+// release drops m's reservation, if there is one, and counts it.
+func (a *Admission) release(now time.Time, m ring.MemberID, counter *uint64) {
+	if _, ok := a.reserved[m]; ok {
+		delete(a.reserved, m)
+		*counter++
+		a.step(now, roster.Reserved{Count: len(a.reserved)})
+	}
+}
