@@ -47,7 +47,7 @@ func (v *View) Explain(r Request) Explanation {
 	passed := false
 	for i := range v.walk(r.Member, prefer) {
 		g := v.gateways[i]
-		c := Candidate{Gateway: g, Load: r.load(&g, 1), Chosen: g.ID == d.Gateway}
+		c := Candidate{Gateway: g, Load: v.load(r, &g, 1), Chosen: g.ID == d.Gateway}
 		c.Why = v.why(r, d, c, passed)
 		passed = passed || c.Chosen
 		e.Walk = append(e.Walk, c)

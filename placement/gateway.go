@@ -69,8 +69,8 @@ type Gateway struct {
 	Endpoint string // the peer endpoint; empty: cannot be dialled, so never a target
 	State    State
 	Suspect  bool // believed lost before its time-to-live has run out
-	Known    bool // Counts are what the gateway itself said; unknown is not zero
-	Counts
+	Known    bool // Counts are known; unknown is not zero
+	Counts        // what the gateway itself said, less those who are known to be served elsewhere by now
 
 	// What the one who looks has promised without asking, and Counts do not
 	// show yet (see [Ledger]).

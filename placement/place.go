@@ -13,6 +13,7 @@ import (
 type Request struct {
 	Member ring.MemberID
 	Home   ring.GatewayID   // whose counts include this member already; empty: it is a newcomer
+	Held   bool             // it is on hold there: its stream broke
 	Prefer ring.GatewayID   // where the walk begins; empty: at Home
 	Avoid  []ring.GatewayID // never these
 }
@@ -74,12 +75,19 @@ func (v *View) terms(r Request) (terms, bool) {
 
 // load is what g carries in the eyes of this request: the member itself left
 // out, what we promised counted, fresh promises as often as the round says.
-func (r Request) load(g *Gateway, weight int) int {
+func (v *View) load(r Request, g *Gateway, weight int) int {
 	n := g.Load() + g.Pending + weight*g.Promised
-	if g.ID == r.Home && n > 0 {
-		n--
+	if g.ID == r.Home {
+		switch {
+		case v.asking && r.Held:
+			n -= g.Held // the others on hold come back like this one, and the first ones stay
+		case v.asking:
+			n -= g.Held + 1
+		default:
+			n--
+		}
 	}
-	return n
+	return max(n, 0)
 }
 
 // Place decides where the member belongs: the first gateway on its walk that
@@ -100,7 +108,7 @@ func (v *View) Place(r Request) Decision {
 		rank := 0
 		for i := range v.walk(r.Member, prefer) {
 			g := &v.gateways[i]
-			if v.target(g) && !slices.Contains(r.Avoid, g.ID) && r.load(g, round.weight) < round.limit {
+			if v.target(g) && !slices.Contains(r.Avoid, g.ID) && v.load(r, g, round.weight) < round.limit {
 				reason := Overflow
 				switch owner, _ := v.ring.Owner(r.Member); g.ID {
 				case r.Prefer:
@@ -108,7 +116,7 @@ func (v *View) Place(r Request) Decision {
 				case owner:
 					reason = Owner
 				}
-				return d.at(g, r, rank, reason, round.limit)
+				return v.decide(d, g, r, rank, reason, round.limit)
 			}
 			rank++
 		}
@@ -116,7 +124,7 @@ func (v *View) Place(r Request) Decision {
 	rank := 0
 	for i := range v.walk(r.Member, -1) { // the owner, and not the preferred one
 		if g := &v.gateways[i]; v.target(g) && !slices.Contains(r.Avoid, g.ID) {
-			return d.at(g, r, rank, Full, t.cap)
+			return v.decide(d, g, r, rank, Full, t.cap)
 		}
 		rank++
 	}
@@ -129,18 +137,19 @@ func (v *View) Place(r Request) Decision {
 func (v *View) least(r Request, d Decision) Decision {
 	best, rank := d, 0
 	best.Reason = Insisted
-	for i := range v.walk(r.Member, v.position(v.self)) {
+	for i := range v.walk(r.Member, v.position(r.Prefer)) {
 		g := &v.gateways[i]
-		if n := r.load(g, 1); v.target(g) && !slices.Contains(r.Avoid, g.ID) && (n < best.Load || n == best.Load && g.ID == v.self) {
-			best = d.at(g, r, rank, Insisted, d.Limit)
+		n := v.load(r, g, 1)
+		if v.target(g) && !slices.Contains(r.Avoid, g.ID) && (n < best.Load || n == best.Load && g.ID == v.self) {
+			best = v.decide(d, g, r, rank, Insisted, d.Limit)
 		}
 		rank++
 	}
 	return best
 }
 
-func (d Decision) at(g *Gateway, r Request, rank int, reason Reason, limit int) Decision {
+func (v *View) decide(d Decision, g *Gateway, r Request, rank int, reason Reason, limit int) Decision {
 	d.Gateway, d.Endpoint, d.Incarnation = g.ID, g.Endpoint, g.Incarnation
-	d.Reason, d.Limit, d.Load, d.Rank = reason, limit, r.load(g, 1), rank
+	d.Reason, d.Limit, d.Load, d.Rank = reason, limit, v.load(r, g, 1), rank
 	return d
 }

@@ -78,7 +78,7 @@ func (s *Search) next(v *View) (*Ask, Decision) {
 	}
 	if s.asked >= s.asks {
 		if i := v.position(s.self); i >= 0 && v.target(&v.gateways[i]) && !slices.Contains(s.request.Avoid, s.self) {
-			return nil, d.at(&v.gateways[i], s.request, 0, Unreachable, d.Cap)
+			return nil, v.decide(d, &v.gateways[i], s.request, 0, Unreachable, d.Cap)
 		}
 		return nil, Decision{Cap: d.Cap, Share: d.Share, Version: d.Version, Age: d.Age}
 	}

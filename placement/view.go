@@ -41,7 +41,8 @@ type Picture struct {
 	Ring     *ring.Ring     // nil: empty
 	Gateways []Gateway      // each once, in any order; those that are not on the ring come last on every walk
 	Live     int            // distinct supervisors: attached anywhere, reserved or held
-	Rivals   int            // how many gateways place from pictures like this one without asking; 0 is 1
+	Asking   bool           // targets are asked before anybody is sent to them
+	Rivals   int            // without asking: how many gateways place from pictures like this one; 0 is 1
 	Version  uint64         // of the facts; goes into every decision
 	Age      time.Duration  // of the oldest of the facts; goes into every decision
 }
@@ -53,6 +54,7 @@ type View struct {
 	gateways  []Gateway // by position on the ring, then the rest by ID
 	live      int
 	placeable int
+	asking    bool
 	rivals    int
 	version   uint64
 	age       time.Duration
@@ -62,7 +64,7 @@ type View struct {
 // ring and not in the list is unknown, and so never a target.
 func NewView(p Picture) *View {
 	v := &View{
-		self: p.Self, ring: p.Ring, live: p.Live, rivals: max(1, p.Rivals), version: p.Version, age: p.Age,
+		self: p.Self, ring: p.Ring, live: p.Live, asking: p.Asking, rivals: max(1, p.Rivals), version: p.Version, age: p.Age,
 		gateways: make([]Gateway, p.Ring.Len(), max(p.Ring.Len(), len(p.Gateways))),
 	}
 	for i, id := range p.Ring.Gateways() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/placement/roster"
+	"github.com/evenring/evenring/redirect/internal/pause"
 	"github.com/evenring/evenring/ring"
 )
 
@@ -43,10 +44,11 @@ type Admission struct {
 	owners   map[Key]ring.MemberID
 	children children
 	reserved map[ring.MemberID]reservation
-	ledger   placement.Ledger // promises made without asking, and questions that are out
+	expected int              // of the seats on hold: those that were asked for
+	ledger   placement.Ledger // who was sent where
+	asking   []*Admitting     // whose question is out
 	turns    turns
 	rivalry  rivalry
-	heard    map[ring.GatewayID]time.Time
 	departed map[ring.MemberID]placement.Generation // during a drain: whose stream closed, in case it shows up elsewhere
 	agenda   agenda
 	draining bool
@@ -73,7 +75,7 @@ func NewAdmission(now time.Time, cfg Config) (*Admission, error) {
 		children: newChildren(),
 		reserved: make(map[ring.MemberID]reservation),
 		rivalry:  make(rivalry),
-		heard:    make(map[ring.GatewayID]time.Time),
+		tally:    tally{placements: make([]uint64, len(placement.Reasons()))},
 	}, nil
 }
 
@@ -93,12 +95,13 @@ type Admitting struct {
 	Notice Notice
 	Err    error
 
-	hello   Hello
-	leaving bool // a supervisor is handed over: no verdict on a hello
-	waited  bool // for its turn
-	running bool // its search has begun
-	search  placement.Search
-	asked   time.Time // when the last question was put
+	hello    Hello
+	leaving  bool // a supervisor is handed over: no verdict on a hello
+	waited   bool // for its turn
+	running  bool // its search has begun
+	newcomer bool // not counted anywhere when it came
+	search   placement.Search
+	asked    time.Time // when the last question was put
 }
 
 // Hello takes a hello. Every hello that is done with an Accept must be
@@ -107,6 +110,7 @@ func (a *Admission) Hello(now time.Time, h Hello) *Admitting {
 	p := &Admitting{hello: h}
 	a.expire(now)
 	if !a.settled(now, p) {
+		p.newcomer = a.request(h).Home == ""
 		a.turns.enter(p)
 		a.start(now)
 	}
@@ -116,7 +120,7 @@ func (a *Admission) Hello(now time.Time, h Hello) *Admitting {
 // Cancel gives up a placement that is not done. It must not be used after that.
 func (a *Admission) Cancel(now time.Time, p *Admitting) {
 	if !p.Done {
-		a.ledger.Settle(p.hello.Member)
+		a.answered(p)
 		p.Done = true
 		a.turns.leave(p)
 		a.start(now)
@@ -126,7 +130,7 @@ func (a *Admission) Cancel(now time.Time, p *Admitting) {
 // start begins the searches whose turn has come.
 func (a *Admission) start(now time.Time) {
 	for p := a.turns.next(); p != nil; p = a.turns.next() {
-		if p.leaving || !a.settled(now, p) {
+		if !a.settled(now, p) {
 			a.place(now, p)
 		}
 		a.turns.leaveIfDone(p)
@@ -154,7 +158,7 @@ func (a *Admission) Unanswered(now time.Time, p *Admitting, late bool) {
 	a.expire(now)
 	a.tally.askFailures++
 	next := (*placement.Search).Late
-	if target := p.Ask.To.ID; !late || !a.heard[target].After(p.asked) {
+	if target := p.Ask.To.ID; !late || !a.roster.HeardAt(target).After(p.asked) {
 		a.step(now, roster.LinkLost{Gateway: target})
 		next = (*placement.Search).Failed
 	}
@@ -162,10 +166,9 @@ func (a *Admission) Unanswered(now time.Time, p *Admitting, late bool) {
 }
 
 func (a *Admission) resume(now time.Time, p *Admitting, next func(*placement.Search, *placement.View) (*placement.Ask, placement.Decision)) {
-	a.ledger.Settle(p.hello.Member) // the question is out no more
-	ask, d := next(&p.search, a.view())
-	p.Ask = nil
-	if p.leaving || !a.settled(now, p) { // the world went on while the question was out
+	a.answered(p)
+	if !a.settled(now, p) { // the world went on while the question was out
+		ask, d := next(&p.search, a.view(now))
 		a.follow(now, p, ask, d)
 	}
 	if p.Done {
@@ -178,6 +181,12 @@ func (a *Admission) resume(now time.Time, p *Admitting, next func(*placement.Sea
 // precedence: drain > identity > stay > cap > ring.
 func (a *Admission) settled(now time.Time, p *Admitting) bool {
 	h := p.hello
+	if p.leaving {
+		if s := a.seats[h.Member]; s == nil || s.state != attached {
+			p.Err, p.Done = ErrNotHere, true
+		}
+		return p.Done
+	}
 	if h.Validate() != nil {
 		a.refuse(p, ReasonBadHello)
 		return true
@@ -208,6 +217,8 @@ func (a *Admission) settled(now time.Time, p *Admitting) bool {
 		a.accept(now, p, ReasonNoRedirect)
 	case h.Stay && !a.passOn(now, p):
 		a.accept(now, p, ReasonStay)
+	case !h.Stay && a.roster.Stale(now): // nobody is sent anywhere on a view that is not to be relied on
+		a.accept(now, p, ReasonLocal)
 	case !h.Stay:
 		return false
 	}
@@ -232,13 +243,13 @@ func (a *Admission) passOn(now time.Time, p *Admitting) bool {
 	if a.cfg.Peers != nil || h.Hops < 1 || h.Hops >= a.cfg.MaxHops || !h.CanRedirect {
 		return false
 	}
-	v, r := a.view(), a.request(h)
+	v, r := a.view(now), a.request(h)
 	if a.loadWithout(h.Member) < max(v.CapFor(r), h.Cap) {
 		return false
 	}
-	r.Avoid = slices.Concat(h.Avoid, h.Full, []ring.GatewayID{a.cfg.Gateway})
+	r.Avoid = slices.Concat(h.Avoid, h.Full)
 	d := v.Place(r)
-	if d.Reason == placement.Full || d.Reason == placement.Nowhere {
+	if d.Reason == placement.Full || d.Gateway == "" || d.Gateway == a.cfg.Gateway {
 		return false
 	}
 	p.Decision = d
@@ -249,7 +260,7 @@ func (a *Admission) passOn(now time.Time, p *Admitting) bool {
 
 // place starts the search for the member's gateway.
 func (a *Admission) place(now time.Time, p *Admitting) {
-	v := a.view()
+	v := a.view(now)
 	r := a.request(p.hello)
 	if p.leaving {
 		r.Home, r.Avoid = a.cfg.Gateway, []ring.GatewayID{a.cfg.Gateway}
@@ -267,8 +278,8 @@ func (a *Admission) follow(now time.Time, p *Admitting, ask *placement.Ask, d pl
 	if ask != nil {
 		ask.Question.Generation = p.hello.Generation
 		ask.Question.Reports = a.roster.Reports()
-		a.ledger.Promise(p.hello.Member, ask.To, now.Add(a.cfg.Reserve))
 		p.Ask, p.asked = ask, now
+		a.asking = append(a.asking, p)
 		p.Asked++
 		a.tally.asks++
 		return
@@ -303,15 +314,24 @@ func placedReason(r placement.Reason) Reason {
 	}
 }
 
+// answered notes that p's question is out no more.
+func (a *Admission) answered(p *Admitting) {
+	if i := slices.Index(a.asking, p); i >= 0 {
+		a.asking = slices.Delete(a.asking, i, i+1)
+	}
+	p.Ask = nil
+}
+
 func (a *Admission) accept(now time.Time, p *Admitting, reason Reason) {
 	h := p.hello
-	limit := max(a.view().CapFor(a.request(h)), h.Cap) // who sent it here may have known of more
+	limit := max(a.view(now).CapFor(a.request(h)), h.Cap) // who sent it here may have known of more
 	if old := a.seats[h.Member]; old != nil && old.state != held {
 		if !old.told && old.state == attached {
-			a.rivalry.note(h.Member, now, a.cfg.Hold)
+			a.contest(now, h.Member)
 		}
 		a.tell(old.key, Notice{Kind: NoticeEnd, Reason: ReasonSuperseded})
 	}
+	a.unseat(h.Member)
 	p.Key = a.nextKey()
 	a.seats[h.Member] = &seat{generation: h.Generation, key: p.Key, movable: h.CanRedirect}
 	a.owners[p.Key] = h.Member
@@ -333,7 +353,7 @@ func (a *Admission) send(now time.Time, p *Admitting, reason Reason) {
 }
 
 func (a *Admission) refuse(p *Admitting, reason Reason) {
-	wait := a.cfg.RetryAfter + time.Duration(a.cfg.Jitter()*float64(a.cfg.RetryAfter))
+	wait := a.cfg.RetryAfter + pause.Scale(a.cfg.RetryAfter, pause.Draw(a.cfg.Jitter))
 	a.conclude(p, Verdict{Outcome: Refuse, Reason: reason, RetryAfter: wait,
 		Gateway: a.cfg.Gateway, Endpoint: a.cfg.Endpoint, Incarnation: a.cfg.Incarnation})
 }
@@ -346,9 +366,6 @@ func (a *Admission) conclude(p *Admitting, v Verdict) {
 // promise notes where the member was sent.
 func (a *Admission) promise(now time.Time, p *Admitting) {
 	if g, ok := a.roster.Gateway(p.Decision.Gateway); ok {
-		if a.cfg.Peers != nil {
-			g.Counts = placement.Counts{} // it has said yes, so its counts show the place
-		}
 		until := now.Add(a.cfg.Reserve)
 		a.ledger.Promise(p.hello.Member, g, until)
 		a.agenda.add(until, p.hello.Member)
@@ -362,12 +379,6 @@ func (a *Admission) Step(now time.Time, ev roster.Event) {
 }
 
 func (a *Admission) step(now time.Time, ev roster.Event) {
-	switch ev := ev.(type) {
-	case roster.Heard:
-		a.heard[ev.Gateway] = now
-	case roster.Received:
-		a.heard[ev.From] = now
-	}
 	for _, act := range a.roster.Step(now, ev) {
 		switch act := act.(type) {
 		case roster.Send:

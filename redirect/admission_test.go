@@ -4,6 +4,7 @@ package redirect_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -210,6 +211,17 @@ func TestIdentity(t *testing.T) {
 		p.now = p.now.Add(redirect.DefaultHold)
 		require.Equal(t, redirect.Accept, p.hello("s", stay).Verdict.Outcome, "after a while it may try again")
 	})
+	t.Run("credentials expire on every stream, one that lingers too", func(t *testing.T) {
+		p := newPair(t, false)
+		ghost := p.hello("s", stay)
+		child := p.hello("s", func(h *redirect.Hello) { h.Session = "c" })
+		p.hear("B", placement.Ready, 2, roster.Entry{Member: "s", Generation: p.gen + 1})
+		p.told()
+		p.EndAll(redirect.ReasonExpired)
+		told := p.told()
+		require.Equal(t, redirect.ReasonExpired, told[ghost.Key].Reason)
+		require.Equal(t, redirect.ReasonExpired, told[child.Key].Reason)
+	})
 	t.Run("expired credentials are no rivalry", func(t *testing.T) {
 		p := newPair(t, false)
 		for range 10 {
@@ -294,7 +306,8 @@ func TestAsking(t *testing.T) {
 		p.hello("filler2", stay)
 		a := p.hello("s")
 		p.now = p.now.Add(10 * time.Millisecond)
-		p.peer("B", placement.Ready, 2, 0)
+		p.Step(p.now, roster.Received{Message: roster.Heartbeat{Origin: roster.Origin{ // gossip does not say from whom it came
+			Gateway: "B", Endpoint: "peer-B", State: placement.Ready, Counts: placement.Counts{Incarnation: 20, Sequence: 1}}}})
 		p.Unanswered(p.now.Add(240*time.Millisecond), a, true)
 		require.Equal(t, 2, p.stats().Placeable)
 		require.NotNil(t, a.Ask)
@@ -330,6 +343,32 @@ func TestAsking(t *testing.T) {
 		p.hear("B", placement.Ready, 3, roster.Entry{Member: "s", Generation: 8})
 		require.Equal(t, 0, p.stats().Reserved)
 		require.EqualValues(t, 1, p.stats().RedirectsElsewhere)
+		require.True(t, p.Asked(p.now, placement.Question{From: "B", Member: "s", Generation: 7, Limit: 9}).Yes)
+		require.Equal(t, 0, p.stats().Reserved, "and not kept again for a question that comes late")
+	})
+	t.Run("those on hold at home come back alike: the first ones stay, as many as are asked for", func(t *testing.T) {
+		p := newPair(t, true, 0)
+		for _, m := range []ring.MemberID{"s1", "s2", "s3"} {
+			p.Leave(p.now, p.hello(m, stay).Key, false)
+		}
+		require.True(t, p.Asked(p.now, placement.Question{From: "B", Member: "s1", Limit: 1}).Yes)
+		require.True(t, p.Asked(p.now, placement.Question{From: "B", Member: "s1", Limit: 1}).Yes, "the same question")
+		require.False(t, p.Asked(p.now, placement.Question{From: "B", Member: "s2", Limit: 1}).Yes)
+		require.True(t, p.Asked(p.now, placement.Question{From: "B", Member: "s2", Limit: 2}).Yes)
+		require.Equal(t, 3, p.stats().Live)
+		require.Equal(t, redirect.Accept, p.hello("s1", stay).Verdict.Outcome)
+		require.False(t, p.Asked(p.now, placement.Question{From: "B", Member: "s3", Limit: 2}).Yes)
+		p.now = p.now.Add(redirect.DefaultReserve)
+		require.True(t, p.Asked(p.now, placement.Question{From: "B", Member: "s3", Limit: 2}).Yes, "s2 was expected, and did not come")
+	})
+	t.Run("who waits for its turn counts once", func(t *testing.T) {
+		p := newPair(t, true, 30)
+		for i := range 30 {
+			p.hello(ring.MemberID(fmt.Sprint("B-", i)), func(h *redirect.Hello) { h.Avoid = []ring.GatewayID{"A"} })
+		}
+		require.Equal(t, 30, p.stats().Live)
+		p.hello("new", func(h *redirect.Hello) { h.Avoid = []ring.GatewayID{"A"} })
+		require.Equal(t, 31, p.stats().Live)
 	})
 	t.Run("S45: draining keeps no place, and says so", func(t *testing.T) {
 		p := newPair(t, true, 0)
@@ -404,6 +443,19 @@ func TestPassOnWithoutAsking(t *testing.T) {
 				require.Equal(t, []ring.GatewayID{"A"}, v.Full)
 			}
 		})
+	}
+}
+
+// Only to one that has room: C has, B has not, whoever comes first on the walk.
+func TestPassOnGoesWhereThereIsRoom(t *testing.T) {
+	for i := range 50 {
+		p := newPair(t, false, 7, 2)
+		for k := range 9 {
+			p.hello(ring.MemberID(fmt.Sprint("filler", k)), stay)
+		}
+		v := p.hello(ring.MemberID(fmt.Sprint("s", i)), func(h *redirect.Hello) { h.Stay, h.Hops = true, 1 }).Verdict
+		require.Equal(t, redirect.Redirect, v.Outcome)
+		require.Equal(t, ring.GatewayID("C"), v.Gateway)
 	}
 }
 
@@ -489,6 +541,8 @@ func TestDrain(t *testing.T) {
 
 	_, err = p.MoveAway(p.now, "s1")
 	require.ErrorIs(t, err, redirect.ErrNotHere)
+	_, err = p.MoveAway(p.now, "s2")
+	require.ErrorIs(t, err, redirect.ErrNotMovable)
 	require.True(t, p.End("s2", redirect.ReasonStopped))
 	require.Equal(t, redirect.ReasonStopped, p.told()[s2.Key].Reason)
 	require.False(t, p.End("s1", redirect.ReasonStopped))
@@ -503,6 +557,60 @@ func TestDrain(t *testing.T) {
 	a, err = alone.MoveAway(alone.now, "s1")
 	require.NoError(t, err)
 	require.ErrorIs(t, a.Err, redirect.ErrNowhere, "S35")
+}
+
+// A supervisor whose stream broke during the drain and that shows up elsewhere leaves once and arrives once.
+func TestDepartureIsToldOnce(t *testing.T) {
+	p := newPair(t, false, 0)
+	s := p.hello("s", stay)
+	_, err := p.StartDrain(p.now)
+	require.NoError(t, err)
+	p.Leave(p.now, s.Key, false)
+	p.hear("B", placement.Ready, 2, roster.Entry{Member: "s", Generation: 200})
+	require.Equal(t, []redirect.Departure{{Member: "s"}, {Member: "s", To: "B"}}, p.Take().Departures)
+}
+
+// A hand-over whose supervisor has gone while it waited for its turn asks nobody.
+func TestMoveAwayOfSomebodyWhoHasGone(t *testing.T) {
+	p := newPair(t, true, 0)
+	s1, s2 := p.hello("s1", stay), p.hello("s2", stay)
+	first, err := p.MoveAway(p.now, "s1")
+	require.NoError(t, err)
+	second, err := p.MoveAway(p.now, "s2")
+	require.NoError(t, err)
+	require.False(t, second.Done)
+	p.Leave(p.now, s2.Key, true)
+	p.Leave(p.now, s1.Key, true)
+	p.Unanswered(p.now, first, false)
+	require.ErrorIs(t, first.Err, redirect.ErrNotHere)
+	require.True(t, second.Done)
+	require.ErrorIs(t, second.Err, redirect.ErrNotHere)
+	require.Nil(t, second.Ask)
+}
+
+// S53: discovery fails -> nobody is sent anywhere, nothing is closed, the view is called stale.
+func TestStaleViewMovesNobodyS53(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		p := newPair(t, asks, 0)
+		for i := range 5 {
+			p.hello(ring.MemberID(fmt.Sprint("filler", i)), stay)
+		}
+		p.Step(p.now, roster.DiscoveryFailed{Err: errors.New("no list")})
+		require.True(t, p.stats().Stale)
+		a := p.hello("s")
+		require.Equal(t, redirect.Accept, a.Verdict.Outcome)
+		require.Equal(t, redirect.ReasonLocal, a.Verdict.Reason)
+		require.Empty(t, p.told())
+		p.Step(p.now, roster.Discovered{Gateways: []ring.GatewayID{"A", "B"}})
+		require.False(t, p.stats().Stale)
+		require.NotEqual(t, redirect.Accept, p.hello("s2").Verdict.Outcome)
+	}
+}
+
+func TestExplainTellsTheAge(t *testing.T) {
+	p := newPair(t, false, 1)
+	p.now = p.now.Add(8 * time.Second)
+	require.Equal(t, 8*time.Second, p.Explain(p.now, "s").Decision.Age)
 }
 
 func TestConfigNamesEveryFault(t *testing.T) {
@@ -520,6 +628,7 @@ func TestHelloNamesEveryFault(t *testing.T) {
 	for _, field := range []string{"Member", "Generation", "Hops", "Cap"} {
 		require.ErrorContains(t, err, "Hello."+field)
 	}
+	require.ErrorContains(t, redirect.Hello{Member: "m", Generation: 1 << 63}.Validate(), "Hello.Generation")
 	err = redirect.Hello{Member: "\xff", Session: "\xff"}.Validate()
 	require.ErrorContains(t, err, "Hello.Member")
 	require.ErrorContains(t, err, "Hello.Session")

@@ -23,7 +23,7 @@ func (a *Admission) Asked(now time.Time, q placement.Question) placement.Answer 
 	a.step(now, roster.Heard{Gateway: q.From})
 	a.step(now, roster.Hinted{Reports: q.Reports})
 	answer := placement.Answer{Gateway: a.cfg.Gateway, State: a.self().State}
-	if answer.State == placement.Ready && (q.Insist || a.loadWithout(q.Member) < q.Limit || a.wouldKeep(q.Member)) {
+	if answer.State == placement.Ready && (q.Insist || a.loadFor(q.Member) < q.Limit || a.wouldKeep(now, q.Member)) {
 		answer.Yes = true
 		a.reserve(now, q)
 	}
@@ -32,18 +32,28 @@ func (a *Admission) Asked(now time.Time, q placement.Question) placement.Answer 
 }
 
 // wouldKeep reports whether this gateway has room for m in its own eyes.
-func (a *Admission) wouldKeep(m ring.MemberID) bool {
+func (a *Admission) wouldKeep(now time.Time, m ring.MemberID) bool {
 	r := a.request(Hello{Member: m})
 	r.Prefer = a.cfg.Gateway
-	d := a.view().Place(r)
+	d := a.view(now).Place(r)
 	return d.Gateway == a.cfg.Gateway && d.Reason == placement.Preferred
 }
 
 func (a *Admission) reserve(now time.Time, q placement.Question) {
-	if s := a.seats[q.Member]; s != nil && s.state != left {
-		return // its seat is its place
-	}
 	until := now.Add(a.cfg.Reserve)
+	if s := a.seats[q.Member]; s != nil && s.state != left { // its seat is its place
+		if s.state == held {
+			if !s.expected() {
+				a.expected++
+			}
+			s.back = until
+			a.agenda.add(until, q.Member)
+		}
+		return
+	}
+	if home, e, ok := a.roster.Home(q.Member); ok && home != a.cfg.Gateway && e.Generation > q.Generation {
+		return // it has found a place since
+	}
 	a.reserved[q.Member] = reservation{generation: q.Generation, until: until}
 	a.agenda.add(until, q.Member)
 	a.step(now, roster.Reserved{Count: len(a.reserved)})

@@ -61,6 +61,15 @@ func (c children) newest(m ring.MemberID, s SessionID) placement.Generation {
 	return c.byKey[c.byMember[m][s]].generation
 }
 
+// sessions returns how many sessions have a stream.
+func (c children) sessions() int {
+	n := 0
+	for _, of := range c.byMember {
+		n += len(of)
+	}
+	return n
+}
+
 func (c children) keys() []Key {
 	keys := make([]Key, 0, len(c.byKey))
 	for k := range c.byKey {

@@ -37,7 +37,7 @@ type Config struct {
 	Reserve    time.Duration // a place is kept for so long; 0: 10 s
 	Hold       time.Duration // a supervisor whose stream broke is expected back for so long; 0: 30 s
 	Linger     time.Duration // a stream whose supervisor is served elsewhere is left to it for so long; 0: 10 s
-	MaxHops    int           // redirects up to which a full gateway may pass somebody on, without Peers; 0: 2. 1 is strict
+	MaxHops    int           // redirects up to which a full gateway may pass somebody on, without Peers, and a session is sent after its supervisor; 0: 2. 1 is strict
 	RetryAfter time.Duration // least wait after a refusal, jittered up to twice that; 0: 1 s
 
 	// Roster is how the roster works. Its Gateway, Incarnation and Endpoint

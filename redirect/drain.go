@@ -13,9 +13,10 @@ import (
 
 // Errors of handing over.
 var (
-	ErrDraining = errors.New("redirect: a drain is under way already")
-	ErrNotHere  = errors.New("redirect: that supervisor is not attached here")
-	ErrNowhere  = errors.New("redirect: no gateway can take that supervisor")
+	ErrDraining   = errors.New("redirect: a drain is under way already")
+	ErrNotHere    = errors.New("redirect: that supervisor is not attached here")
+	ErrNowhere    = errors.New("redirect: no gateway can take that supervisor")
+	ErrNotMovable = errors.New("redirect: that supervisor cannot follow a redirect")
 )
 
 // Serve says that the gateway serves, and may be given supervisors.
@@ -51,8 +52,11 @@ func (a *Admission) StopDrain(now time.Time) {
 func (a *Admission) MoveAway(now time.Time, m ring.MemberID) (*Admitting, error) {
 	a.expire(now)
 	s := a.seats[m]
-	if s == nil || s.state != attached {
+	switch {
+	case s == nil || s.state != attached:
 		return nil, ErrNotHere
+	case !s.movable:
+		return nil, ErrNotMovable
 	}
 	p := &Admitting{leaving: true, hello: Hello{Member: m, Generation: s.generation}}
 	a.turns.enter(p)

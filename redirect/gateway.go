@@ -35,6 +35,7 @@ type Gateway struct {
 	watch    func(Departure)
 	outgoing []roster.Send
 	armed    time.Time // when Run wakes by itself; zero: it does not
+	ended    bool      // Run has ended: nothing is sent any more
 
 	wake chan struct{} // something is waiting for Run
 }
@@ -75,8 +76,14 @@ func (g *Gateway) Incarnation() placement.Incarnation { return g.cfg.Incarnation
 
 // Run makes the gateway placeable and does what is due later, until ctx ends:
 // it lets holds and reservations run out, and sends the roster's messages over
-// transport. A nil transport is for a gateway that has no peers.
+// transport. A nil transport is for a gateway that has no peers. Every gateway
+// needs it, once: without it others never learn of this one.
 func (g *Gateway) Run(ctx context.Context, transport roster.Transport) {
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.ended, g.outgoing = true, nil
+	}()
 	g.do(func(now time.Time, a *Admission) { a.Serve(now) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -133,7 +140,9 @@ func (g *Gateway) do(f func(now time.Time, a *Admission)) {
 			s.tell(t.Notice)
 		}
 	}
-	g.outgoing = append(g.outgoing, out.Sends...)
+	if !g.ended {
+		g.outgoing = append(g.outgoing, out.Sends...)
+	}
 	watch := g.watch
 	at, due := g.adm.Deadline()
 	if len(g.outgoing) > 0 || due && (g.armed.IsZero() || at.Before(g.armed)) {
@@ -240,7 +249,8 @@ func (g *Gateway) Asked(q placement.Question) (answer placement.Answer) {
 // StartDrain makes the gateway take nobody new, tells its peers, and returns
 // whom it serves, in ID order. Until StopDrain, watch is called for every
 // supervisor that leaves, and once more if one whose stream had closed shows
-// up elsewhere; it must not block. A second drain is told so with [ErrDraining].
+// up elsewhere; it must not block, and two calls about one supervisor may come
+// in any order. A second drain is told so with [ErrDraining].
 func (g *Gateway) StartDrain(watch func(Departure)) (all []Supervisor, err error) {
 	g.do(func(now time.Time, a *Admission) {
 		if all, err = a.StartDrain(now); err == nil {
@@ -256,8 +266,8 @@ func (g *Gateway) StopDrain() {
 }
 
 // MoveAway places an attached supervisor on another gateway and tells its
-// stream to move there. It returns what the stream was told, [ErrNotHere] or
-// [ErrNowhere], or ctx's error.
+// stream to move there. It returns what the stream was told, [ErrNotHere],
+// [ErrNotMovable] or [ErrNowhere], or ctx's error.
 func (g *Gateway) MoveAway(ctx context.Context, m ring.MemberID) (Notice, error) {
 	var p *Admitting
 	var err error
@@ -311,7 +321,7 @@ func (g *Gateway) Ready() (r roster.Readiness) {
 
 // Explain tells where m would be placed now, and why. It changes nothing.
 func (g *Gateway) Explain(m ring.MemberID, avoid ...ring.GatewayID) (e placement.Explanation) {
-	g.do(func(_ time.Time, a *Admission) { e = a.Explain(m, avoid...) })
+	g.do(func(now time.Time, a *Admission) { e = a.Explain(now, m, avoid...) })
 	return e
 }
 

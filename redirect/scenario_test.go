@@ -112,7 +112,7 @@ func (f *fleet) command(name string, args []string) string {
 	case "homes":
 		return f.homes()
 	case "explain":
-		return f.gateway(args[1]).Admission.Explain(ring.MemberID(args[0])).String()
+		return f.gateway(args[1]).Admission.Explain(f.w.Now(), ring.MemberID(args[0])).String()
 	default:
 		f.t.Fatalf("no such command: %s", name)
 	}

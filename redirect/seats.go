@@ -3,6 +3,7 @@
 package redirect
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -33,7 +34,10 @@ type seat struct {
 	movable    bool
 	told       bool      // its stream was told to move or to end
 	until      time.Time // held: when the hold ends; left: when the stream is told to end
+	back       time.Time // held: sent back here, and expected by then; zero: not that anybody knows
 }
+
+func (s *seat) expected() bool { return !s.back.IsZero() }
 
 type seatState uint8
 
@@ -62,10 +66,10 @@ func (a *Admission) Leave(now time.Time, key Key, clean bool) {
 	}
 	switch {
 	case s.state == left:
-		delete(a.seats, m)
+		a.unseat(m)
 		return
 	case clean:
-		delete(a.seats, m)
+		a.unseat(m)
 		a.step(now, roster.Left{Member: m, Generation: s.generation})
 	default:
 		s.state = held
@@ -86,26 +90,43 @@ func (a *Admission) shownElsewhere(now time.Time, gateway ring.GatewayID, at ros
 		a.release(now, m, &a.tally.elsewhere)
 	}
 	a.ledger.Settle(m)
-	if g, ok := a.departed[m]; ok && at.Generation > g {
+	g, departed := a.departed[m]
+	s := a.seats[m]
+	seated := s != nil && s.state != left && s.generation < at.Generation
+	if seated || departed && at.Generation > g {
 		delete(a.departed, m)
 		a.out.Departures = append(a.out.Departures, Departure{Member: m, To: gateway})
 	}
-	s := a.seats[m]
-	if s == nil || s.state == left || s.generation >= at.Generation {
+	if !seated {
 		return
 	}
 	a.step(now, roster.Left{Member: m, Generation: s.generation})
 	if s.state == held {
-		delete(a.seats, m)
-	} else {
-		if !s.told {
-			a.rivalry.note(m, now, a.cfg.Hold)
-		}
-		s.state = left // the supervisor closes the old stream itself, once it has its Accept
-		s.until = now.Add(a.cfg.Linger)
-		a.agenda.add(s.until, m)
+		a.unseat(m)
+		return
 	}
-	a.out.Departures = append(a.out.Departures, Departure{Member: m, To: gateway})
+	if !s.told {
+		a.contest(now, m)
+	}
+	s.state = left // the supervisor closes the old stream itself, once it has its Accept
+	s.until = now.Add(a.cfg.Linger)
+	a.agenda.add(s.until, m)
+}
+
+// unseat takes m's seat away, if it has one.
+func (a *Admission) unseat(m ring.MemberID) {
+	if s := a.seats[m]; s != nil {
+		if s.expected() {
+			a.expected--
+		}
+		delete(a.seats, m)
+	}
+}
+
+// contest notes that m's healthy stream was taken over.
+func (a *Admission) contest(now time.Time, m ring.MemberID) {
+	a.rivalry.note(m, now, a.cfg.Hold)
+	a.agenda.add(now.Add(a.cfg.Hold), m)
 }
 
 // End tells m's stream to end, for reason; false: m is not attached here.
@@ -121,10 +142,12 @@ func (a *Admission) End(m ring.MemberID, reason Reason) bool {
 
 // EndAll tells every stream to end, sessions' too, for reason.
 func (a *Admission) EndAll(reason Reason) {
-	for _, s := range a.Supervisors() {
-		a.End(s.Member, reason)
+	for _, s := range a.seats {
+		s.told = true
 	}
-	for _, key := range a.children.keys() {
+	keys := slices.AppendSeq(a.children.keys(), maps.Keys(a.owners))
+	slices.Sort(keys)
+	for _, key := range keys {
 		a.tell(key, Notice{Kind: NoticeEnd, Reason: reason})
 	}
 }
@@ -152,13 +175,18 @@ func (a *Admission) expire(now time.Time) {
 			a.release(now, m, &a.tally.expired)
 		}
 		a.ledger.Expire(m, now)
+		a.rivalry.forget(m, now)
 		s := a.seats[m]
+		if s != nil && s.expected() && !s.back.After(now) {
+			s.back = time.Time{}
+			a.expected--
+		}
 		if s == nil || s.until.IsZero() || s.until.After(now) {
 			continue
 		}
 		switch s.state {
 		case held:
-			delete(a.seats, m)
+			a.unseat(m)
 			a.step(now, roster.Left{Member: m, Generation: s.generation})
 		case left:
 			s.until = time.Time{}

@@ -14,7 +14,7 @@ const outcomeCount = len(outcomeText)
 type tally struct {
 	verdicts                     [outcomeCount][reasonCount]uint64
 	overCap                      [reasonCount]uint64
-	placements                   [16]uint64
+	placements                   []uint64 // by reason
 	asks, askFailures            uint64
 	arrived, expired, elsewhere  uint64
 	handedOver, closed, forsaken uint64
@@ -47,9 +47,10 @@ type Stats struct {
 	Asks        uint64 // questions put to other gateways
 	AskFailures uint64 // those without an answer
 
-	RedirectsArrived   uint64 // places kept here that were taken
-	RedirectsExpired   uint64 // that nobody came for
-	RedirectsElsewhere uint64 // whose supervisor showed up at another gateway
+	// What became of places kept here at another gateway's question. Without a peer link there are none.
+	RedirectsArrived   uint64 // taken
+	RedirectsExpired   uint64 // nobody came
+	RedirectsElsewhere uint64 // the supervisor showed up at another gateway
 
 	HandoffsMoved      uint64 // supervisors handed over that were seen at another gateway
 	HandoffsClosed     uint64 // whose stream closed
@@ -62,11 +63,11 @@ type Stats struct {
 // Stats reads the figures.
 func (a *Admission) Stats(now time.Time) Stats {
 	a.expire(now)
-	v := a.view()
+	v := a.view(now)
 	t := &a.tally
 	own := a.counts()
 	s := Stats{
-		Served: own.Attached, Held: own.Held, Reserved: own.Reserved, Sessions: len(a.children.byKey),
+		Served: own.Attached, Held: own.Held, Reserved: own.Reserved, Sessions: a.children.sessions(),
 		Live: v.Live(), Placeable: v.Placeable(), Cap: v.Cap(), Skew: 1, Balanced: v.Balanced(),
 		Draining: a.draining, Stale: a.roster.Stale(now), ViewAge: a.roster.Age(now),
 		Placements: make(map[placement.Reason]uint64), Verdicts: make(map[Outcome]map[Reason]uint64), OverCap: make(map[Reason]uint64),

@@ -38,7 +38,8 @@ type Stream interface {
 // concurrent use.
 type Peers interface {
 	// Ask puts the question to the gateway at to.Endpoint, whose end calls
-	// [Gateway.Asked]. ctx ends after Config.AskTimeout. An error means that no
-	// answer came, and makes that gateway suspect.
+	// [Gateway.Asked]. ctx ends after Config.AskTimeout, and Ask must return
+	// then: others wait for their turn to ask. An error means that no answer
+	// came, and makes that gateway suspect.
 	Ask(ctx context.Context, to placement.Gateway, q placement.Question) (placement.Answer, error)
 }

@@ -2,6 +2,8 @@
 
 package redirect
 
+import "slices"
+
 // queuePerSearch is how many must wait for one more search to run beside the others.
 const queuePerSearch = 64
 
@@ -10,12 +12,18 @@ const queuePerSearch = 64
 // asks all at once, about counts that nobody has yet, ends less even by far.
 // The zero value is empty.
 type turns struct {
-	queue   []*Admitting
-	running int
+	queue     []*Admitting
+	running   int
+	newcomers int // of those that wait: nobody else counts them yet
 }
 
 // enter queues p.
-func (t *turns) enter(p *Admitting) { t.queue = append(t.queue, p) }
+func (t *turns) enter(p *Admitting) {
+	t.queue = append(t.queue, p)
+	if p.newcomer {
+		t.newcomers++
+	}
+}
 
 // next takes the first that waits, if its turn has come; otherwise nil.
 func (t *turns) next() *Admitting {
@@ -27,6 +35,9 @@ func (t *turns) next() *Admitting {
 	t.queue = t.queue[1:]
 	p.running = true
 	t.running++
+	if p.newcomer {
+		t.newcomers--
+	}
 	return p
 }
 
@@ -44,10 +55,10 @@ func (t *turns) leave(p *Admitting) {
 		t.running--
 		return
 	}
-	for i, q := range t.queue {
-		if q == p {
-			t.queue = append(t.queue[:i:i], t.queue[i+1:]...)
-			return
+	if i := slices.Index(t.queue, p); i >= 0 {
+		t.queue = slices.Delete(t.queue, i, i+1)
+		if p.newcomer {
+			t.newcomers--
 		}
 	}
 }
@@ -57,6 +68,3 @@ func (t *turns) leaveIfDone(p *Admitting) {
 		t.leave(p)
 	}
 }
-
-// waiting is how many wait.
-func (t *turns) waiting() int { return len(t.queue) }

@@ -29,8 +29,8 @@ type Hello struct {
 	Avoid       []ring.GatewayID // gateways that it could not reach, or lost
 	Full        []ring.GatewayID // gateways that found themselves full on the way
 	CanRedirect bool             // follows redirects; an old client does not
-	Home        ring.GatewayID   // who last accepted it; empty: nobody that it remembers
-	Proof       []byte           // reserved for a proof that it was sent here
+	Home        ring.GatewayID   // who last accepted it, for logs: the roster is what counts; empty: nobody that it remembers
+	Proof       []byte           // carried, and not looked at yet
 }
 
 // Validate reports every fault of the hello, each naming its field.
@@ -47,6 +47,9 @@ func (h Hello) Validate() error {
 	}
 	if h.Session == "" && h.Generation == 0 {
 		errs = append(errs, errors.New("redirect: Hello.Generation is 0; start it from the clock"))
+	}
+	if h.Generation >= 1<<63 { // no clock says so before the year 2262, and nobody could raise his above it for ever
+		errs = append(errs, fmt.Errorf("redirect: Hello.Generation is %d; it must be below 2^63", h.Generation))
 	}
 	if h.Hops < 0 {
 		errs = append(errs, fmt.Errorf("redirect: Hello.Hops is %d; it cannot be below 0", h.Hops))

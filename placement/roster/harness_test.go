@@ -223,8 +223,11 @@ func audit(t *testing.T, r *Roster) {
 	require.Zero(t, listed)
 	require.Len(t, r.claims.places, len(best))
 	for g := range r.Gateways() {
-		unnamed += g.Reserved
-		unnamed += max(0, g.Attached+g.Held-len(members(r, g.ID)))
+		raw := r.counts(r.byID[g.ID])
+		if !g.Suspect {
+			unnamed += raw.Reserved
+		}
+		unnamed += max(0, raw.Attached+raw.Held-len(members(r, g.ID)))
 	}
 	require.Equal(t, len(best)+max(0, unnamed-displaced), r.Live())
 }

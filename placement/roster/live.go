@@ -23,7 +23,9 @@ package roster
 func (r *Roster) Live() int {
 	unnamed, displaced := 0, 0
 	for _, rec := range r.sorted {
-		unnamed += rec.newest.Reserved
+		if !rec.untrusted() {
+			unnamed += rec.newest.Reserved // nobody is on the way to a gateway that is lost
+		}
 		displaced += rec.displaced()
 		if rec != r.self {
 			unnamed += rec.unseen()

@@ -121,7 +121,7 @@ func (c *chaos) agree(t *testing.T, when string) {
 			g := gateway(t, r, of)
 			require.Equal(t, want.state, g.State)
 			require.Equal(t, fmt.Sprintf("%s.%d:443", of, want.incarnation), g.Endpoint)
-			require.Equal(t, c.nodes[of].counts(c.nodes[of].self), g.Counts)
+			require.Equal(t, c.nodes[of].counts(c.nodes[of].self), r.counts(r.byID[of]))
 			require.Equal(t, want.reserved, g.Reserved)
 			require.False(t, g.Suspect)
 		}

@@ -36,14 +36,22 @@ func (r *Roster) Gateway(id ring.GatewayID) (placement.Gateway, bool) {
 	return r.view(rec), true
 }
 
+// view is the gateway as others see it. Whom it still counts although they are
+// known to be served elsewhere, it will not count for long: they are left out
+// if its counts are those of its members.
 func (r *Roster) view(rec *record) placement.Gateway {
+	counts := r.counts(rec)
+	if rec != r.self && counts.Sequence == rec.have {
+		counts.Attached -= rec.attached - (rec.placed - rec.placedHeld)
+		counts.Held -= rec.held - rec.placedHeld
+	}
 	return placement.Gateway{
 		ID:       rec.id,
 		Endpoint: rec.endpoint,
 		State:    rec.state,
 		Suspect:  rec.untrusted(),
 		Known:    true,
-		Counts:   r.counts(rec),
+		Counts:   counts,
 	}
 }
 
@@ -107,6 +115,14 @@ func (r *Roster) entries(rec *record) iter.Seq[Entry] {
 			}
 		}
 	}
+}
+
+// HeardAt returns when the gateway last gave a sign of life; the zero time: it is not known.
+func (r *Roster) HeardAt(id ring.GatewayID) time.Time {
+	if rec := r.peer(id); rec != nil {
+		return rec.heardAt
+	}
+	return time.Time{}
 }
 
 // Version grows with every change that one of the reads could show, the
