@@ -146,6 +146,7 @@ func TestCrash(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 14))
 		n := 3 + rnd.IntN(4)
 		w := burst(t, sim.Config{Seed: seed}, false, n, n*(1+rnd.IntN(10))+rnd.IntN(n))
+		w.Run(time.Second) // every view is fresh
 		dead := w.Gateways[w.GatewayIDs()[rnd.IntN(n)]]
 		before := map[ring.MemberID]int{}
 		for m, s := range w.Supervisors {

@@ -4,11 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -27,6 +28,7 @@ type balancer struct {
 	rnd      *rand.Rand
 	backends map[string]*backend // by ID
 	conns    map[net.Conn]struct{}
+	closed   bool
 	work     sync.WaitGroup
 }
 
@@ -90,6 +92,7 @@ func (b *balancer) ready() int {
 func (b *balancer) close() {
 	_ = b.listener.Close()
 	b.mu.Lock()
+	b.closed = true
 	for _, be := range b.backends {
 		be.stop()
 	}
@@ -136,8 +139,8 @@ func (b *balancer) pick() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var ready []string
-	for _, be := range b.backends {
-		if be.ready {
+	for _, id := range slices.Sorted(maps.Keys(b.backends)) { // so that a seed says it all
+		if be := b.backends[id]; be.ready {
 			ready = append(ready, be.address)
 		}
 	}
@@ -178,20 +181,28 @@ func (b *balancer) forward(client net.Conn) {
 	both.Wait()
 }
 
-// pipe copies one direction and passes its end on. An end with an error ends the other direction too, as a reset does.
+// pipe copies one direction and passes its end on. An end with an error, as a
+// reset is, ends the other direction too.
 func pipe(to, from net.Conn) {
-	if _, err := io.Copy(to, from); err != nil && !errors.Is(err, net.ErrClosed) {
+	if _, err := io.Copy(to, from); err != nil {
 		_ = from.Close()
+		_ = to.Close()
+		return
 	}
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
 }
 
-// track notes a connection so that close ends it; false: the balancer is closed already.
+// track notes a connection so that close ends it; false: the balancer is
+// closed already, and so is the connection now.
 func (b *balancer) track(c net.Conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		_ = c.Close()
+		return false
+	}
 	b.conns[c] = struct{}{}
 	return true
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/evenring/evenring/examples/internal/report"
@@ -247,7 +248,11 @@ func (f *fleet) close(keep bool) error {
 		var all sync.WaitGroup
 		for _, p := range processes {
 			all.Go(func() {
-				if err := p.stop(20 * time.Second); err != nil {
+				err := p.stop(20 * time.Second)
+				if keep && diedOf(err, syscall.SIGTERM, os.Interrupt) { // cut short: it had hardly begun, or control-C reached it too
+					return
+				}
+				if err != nil {
 					mu.Lock()
 					errs = append(errs, err)
 					mu.Unlock()

@@ -27,8 +27,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -36,7 +38,7 @@ import (
 func main() {
 	switch role := os.Getenv(roleVariable); role {
 	case "":
-		os.Exit(show(os.Args[1:]))
+		os.Exit(show(os.Args[1:], os.Stdout, os.Stderr))
 	case "gateway":
 		os.Exit(playGateway(os.Args[1:]))
 	case "supervisor":
@@ -48,69 +50,78 @@ func main() {
 }
 
 // show runs the steps and returns the exit status.
-func show(args []string) int {
-	cfg, err := parseFlags(args, os.Stderr)
+func show(args []string, stdout, stderr io.Writer) int {
+	cfg, err := parseFlags(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "rollout:", err)
+		fmt.Fprintln(stderr, "rollout:", err)
 		return 2
 	}
 	if cfg.seed == 0 {
 		cfg.seed = uint64(time.Now().UnixNano())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	told, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.timeout, fmt.Errorf("-timeout of %v is over", cfg.timeout))
+	ctx, cancel := context.WithTimeoutCause(told, cfg.timeout, fmt.Errorf("-timeout of %v is over", cfg.timeout))
 	defer cancel()
 
 	fleet, err := newFleet(cfg)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "rollout:", err)
+		fmt.Fprintln(stderr, "rollout:", err)
 		return 1
 	}
-	people := os.Stdout
+	people := stdout
 	if cfg.json {
-		people = os.Stderr
+		people = stderr
 	}
 	scr := newScreen(people, fleet.board)
 	scr.say(fmt.Sprintf("%d gateways, %d supervisors with %d sessions each, the Service at %s, seed %d",
 		cfg.gateways, cfg.supervisors, cfg.sessions, fleet.balance.address(), cfg.seed))
-	failed := play(ctx, cfg, fleet, scr)
-	if err := fleet.close(failed > 0); err != nil {
-		failed++
-		scr.say("rollout: " + err.Error())
-	}
+	failed := play(ctx, fleet, scr, stdout)
+	scr.begin("stop")
+	err = fleet.close(failed > 0)
 	scr.close()
-	if failed == 0 {
+	if failed == 0 && err == nil {
 		fmt.Fprintln(people, "Every step held.")
 		return 0
 	}
-	fmt.Fprintf(people, "%d of %d steps did not hold. Logs are in %s\n", failed, len(cfg.steps), fleet.dir)
-	fmt.Fprint(os.Stderr, tail(fleet.dir, 12))
+	if failed > 0 {
+		fmt.Fprintf(people, "%d of %d steps did not hold.\n", failed, len(cfg.steps))
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "rollout: not everything ended well:", err)
+	}
+	if told.Err() == nil {
+		fmt.Fprint(stderr, tail(fleet.dir, 12))
+	}
+	fmt.Fprintf(people, "Logs are in %s\n", fleet.dir)
 	return 1
 }
 
-// play runs the steps and returns how many did not hold.
-func play(ctx context.Context, cfg config, fleet *fleet, scr *screen) int {
+// play runs the steps and returns how many did not hold. Those that there was
+// no time for did not.
+func play(ctx context.Context, fleet *fleet, scr *screen, stdout io.Writer) int {
 	failed := 0
 	r := &run{fleet: fleet}
-	for _, name := range cfg.steps {
+	names := fleet.cfg.steps
+	for i, name := range names {
+		if ctx.Err() != nil {
+			scr.say(fmt.Sprintf("not run, for %v: %s", context.Cause(ctx), strings.Join(names[i:], ", ")))
+			return failed + len(names) - i
+		}
 		scr.begin(name)
 		res := r.play(ctx, find(name))
-		if !res.OK {
-			failed++
-		}
 		scr.say(res.line())
-		if cfg.json {
-			if err := json.NewEncoder(os.Stdout).Encode(res); err != nil {
-				fmt.Fprintln(os.Stderr, "rollout:", err)
-				return failed + 1
+		if fleet.cfg.json {
+			if err := json.NewEncoder(stdout).Encode(res); err != nil {
+				scr.say("rollout: " + err.Error())
+				return failed + len(names) - i
 			}
 		}
-		if ctx.Err() != nil {
-			return max(failed, 1)
+		if !res.OK {
+			failed++
 		}
 	}
 	return failed

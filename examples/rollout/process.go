@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -40,7 +41,7 @@ func start(dir, role, name string, args []string, event func(report.Event)) (*pr
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	cmd.Stderr = log
@@ -94,6 +95,16 @@ func (p *process) stop(patience time.Duration) error {
 		return fmt.Errorf("%s: %w", p.name, p.err)
 	}
 	return nil
+}
+
+// diedOf reports whether an error is the end of a process by one of these signals.
+func diedOf(err error, signals ...os.Signal) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && slices.Contains(signals, os.Signal(status.Signal()))
 }
 
 // tail returns the last lines of every log in dir, for a run that went wrong.

@@ -27,7 +27,8 @@ type result struct {
 	OverCap     int            `json:"over_cap"`
 	Seconds     float64        `json:"seconds"`
 	OK          bool           `json:"ok"`
-	Why         string         `json:"why,omitempty"` // it did not hold, or what is to be known of it
+	Why         string         `json:"why,omitempty"` // it did not hold, or why it is judged as it is
+	aside       string         // for a person
 }
 
 // line is the result for a person.
@@ -42,8 +43,10 @@ func (r result) line() string {
 	}
 	text := fmt.Sprintf("%s %-20s %5.1fs  spread %d  lost %d  moved %d (each at most %d)  gap %.0f ms  misplaced %d  %s",
 		verdict, r.Step, r.Seconds, r.Spread, r.Lost, r.Moved, r.MaxMoves, r.GapMSMax, r.Misplaced, strings.Join(served, " "))
-	if r.Why != "" {
-		text += "\n       " + r.Why
+	for _, more := range []string{r.Why, r.aside} {
+		if more != "" {
+			text += "\n       " + more
+		}
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"syscall"
@@ -49,29 +50,33 @@ type run struct {
 	joined   string // scale-up: who joined
 	newcomer int    // scale-up: how many came for it
 	before   map[string]int
-	note     string // to be known of the step
+	note     string // why the step is judged as it is
+	aside    string // for a person who watches
 }
 
 // play runs one step.
 func (r *run) play(ctx context.Context, s step) result {
 	began := time.Now()
-	r.note = ""
+	r.note, r.aside = "", ""
 	f, _ := r.board.read()
 	r.spread = f.spread(r.ids())
 	overCap := r.totalOverCap(ctx)
 	r.board.begin()
 	var why []string
-	if err := s.do(r, ctx); err != nil {
+	err := s.do(r, ctx)
+	if err != nil {
 		why = append(why, err.Error())
 	}
-	if err := r.settle(ctx); err != nil {
-		why = append(why, err.Error())
+	if err == nil || ctx.Err() == nil { // or else the same would be said twice
+		if err := r.settle(ctx); err != nil {
+			why = append(why, err.Error())
+		}
 	}
 	f, _ = r.board.read()
 	res := result{
 		Step: s.name, Gateways: len(r.gateways), Supervisors: f.supervisor, Sessions: f.sessions,
 		Served: f.served, Spread: f.spread(r.ids()), Lost: f.lost, Moved: f.moved, MaxMoves: f.maxMoves,
-		GapMSMax: f.gapMax, GapMSP99: f.gapP99, Misplaced: f.misplaced + f.missing, Refused: f.refused,
+		GapMSMax: micros(f.gapMax), GapMSP99: micros(f.gapP99), Misplaced: f.misplaced + f.missing, Refused: f.refused,
 		OverCap: r.totalOverCap(ctx) - overCap,
 	}
 	for _, id := range r.ids() {
@@ -84,15 +89,21 @@ func (r *run) play(ctx context.Context, s step) result {
 		why = append(why, fmt.Sprintf("%d sessions are not where their supervisor is", res.Misplaced))
 	}
 	why = append(why, s.judge(r, res)...)
-	why = append(why, r.compareGauges(ctx, f)...)
+	if ctx.Err() == nil { // nobody can be asked any more otherwise, and settle has asked
+		why = append(why, r.compareGauges(ctx, f)...)
+	}
 	res.OK = len(why) == 0
 	if r.note != "" {
 		why = append(why, r.note)
 	}
 	res.Why = strings.Join(why, "; ")
+	res.aside = r.aside
 	res.Seconds = float64(time.Since(began).Round(time.Millisecond)) / float64(time.Second)
 	return res
 }
+
+// micros rounds milliseconds to whole microseconds.
+func micros(ms float64) float64 { return math.Round(ms*1000) / 1000 }
 
 // settle waits until everybody has a stream, every session is where its
 // supervisor is, the gateways' own gauges say the same, and nothing has happened for a while.
@@ -271,7 +282,7 @@ func (r *run) judgeScaleUp(res result) []string {
 			why = append(why, fmt.Sprintf("%s serves %d and not %d", id, res.Served[id], want))
 		}
 	}
-	r.note = fmt.Sprintf("%s joined; %d newcomers came, no more than the others had no room for", r.joined, r.newcomer)
+	r.aside = fmt.Sprintf("%s joined; %d newcomers came, as many as the others had no room for", r.joined, r.newcomer)
 	return why
 }
 

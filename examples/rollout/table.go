@@ -19,7 +19,7 @@ import (
 // step elsewhere.
 type screen struct {
 	out   io.Writer
-	live  bool
+	size  func() (width, height int) // of the terminal; nil: out is none
 	board *board
 
 	mu    sync.Mutex
@@ -31,12 +31,24 @@ type screen struct {
 }
 
 // newScreen starts the screen on out.
-func newScreen(out *os.File, b *board) *screen {
-	s := &screen{out: out, live: term.IsTerminal(int(out.Fd())), board: b, quit: make(chan struct{})}
-	if s.live {
-		s.done.Go(s.refresh)
+func newScreen(out io.Writer, b *board) *screen {
+	s := &screen{out: out, board: b, quit: make(chan struct{})}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.live(func() (width, height int) {
+			width, height, err := term.GetSize(int(f.Fd()))
+			if err != nil || width == 0 || height == 0 {
+				return 80, 24
+			}
+			return width, height
+		})
 	}
 	return s
+}
+
+// live makes it a terminal of that size, and starts the table on it.
+func (s *screen) live(size func() (width, height int)) {
+	s.size = size
+	s.done.Go(s.refresh)
 }
 
 // begin says that a step begins.
@@ -50,8 +62,7 @@ func (s *screen) begin(name string) {
 func (s *screen) say(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.erase()
-	fmt.Fprintln(s.out, line)
+	fmt.Fprint(s.out, s.erase(), line, "\n")
 }
 
 // close takes the table away.
@@ -60,7 +71,7 @@ func (s *screen) close() {
 	s.done.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.erase()
+	fmt.Fprint(s.out, s.erase())
 }
 
 func (s *screen) refresh() {
@@ -71,33 +82,57 @@ func (s *screen) refresh() {
 		case <-s.quit:
 			return
 		case <-tick.C:
+			s.redraw()
 		}
-		f, _ := s.board.read()
-		s.mu.Lock()
-		s.erase()
-		table := draw(s.step, time.Since(s.began), f)
-		fmt.Fprint(s.out, table)
-		s.drawn = strings.Count(table, "\n")
-		s.mu.Unlock()
 	}
 }
 
-// erase is called under the lock.
-func (s *screen) erase() {
-	if s.drawn > 0 {
-		fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", s.drawn)
-		s.drawn = 0
+// redraw replaces the table in one write, so that it does not flicker.
+func (s *screen) redraw() {
+	f, _ := s.board.read()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.step == "" {
+		return
 	}
+	table := fit(draw(s.step, time.Since(s.began), f), s.size)
+	fmt.Fprint(s.out, s.erase(), table)
+	s.drawn = strings.Count(table, "\n")
+}
+
+// erase returns what takes the table off the terminal. It is called under the lock.
+func (s *screen) erase() string {
+	if s.drawn == 0 {
+		return ""
+	}
+	up := fmt.Sprintf("\x1b[%dA\x1b[J", s.drawn)
+	s.drawn = 0
+	return up
+}
+
+// fit cuts a table to a terminal: a line that wraps, or one that scrolls away, could not be erased.
+func fit(table string, size func() (width, height int)) string {
+	width, height := size()
+	var b strings.Builder
+	for line := range strings.Lines(table) {
+		if height--; height == 0 { // the last line is the cursor's
+			break
+		}
+		line = strings.TrimSuffix(line, "\n")
+		b.WriteString(line[:min(len(line), width-1)] + "\n")
+	}
+	return b.String()
 }
 
 // barWidth is how many characters the longest bar has.
 const barWidth = 40
 
-// draw renders the table.
+// draw renders the table. It is ASCII.
 func draw(step string, since time.Duration, f figures) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %.1f s: %d of %d supervisors have a stream, %d sessions, %d moved, longest gap %.0f ms\n",
-		step, since.Seconds(), f.supervisor-f.lost, f.supervisor, f.sessions, f.moved, f.gapMax)
+	fmt.Fprintf(&b, "%s, %.1f s\n", step, since.Seconds())
+	fmt.Fprintf(&b, "  %d of %d supervisors have a stream, %d sessions, %d moved, longest gap %.0f ms\n",
+		f.supervisor-f.lost, f.supervisor, f.sessions, f.moved, f.gapMax)
 	most := 1
 	for _, n := range f.served {
 		most = max(most, n)
