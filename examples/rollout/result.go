@@ -41,14 +41,15 @@ func (r result) line() string {
 	if !r.OK {
 		verdict = "FAILED"
 	}
-	text := fmt.Sprintf("%s %-20s %5.1fs  spread %d  lost %d  moved %d (each at most %d)  gap %.0f ms  misplaced %d  %s",
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %-20s %5.1fs  spread %d  lost %d  moved %d (each at most %d)  gap %.0f ms  misplaced %d  %s",
 		verdict, r.Step, r.Seconds, r.Spread, r.Lost, r.Moved, r.MaxMoves, r.GapMSMax, r.Misplaced, strings.Join(served, " "))
 	for _, more := range []string{r.Why, r.aside} {
 		if more != "" {
-			text += "\n       " + more
+			b.WriteString("\n       " + more)
 		}
 	}
-	return text
+	return b.String()
 }
 
 // byNumber orders gw-2 before gw-10.
