@@ -4,5 +4,6 @@
 //
 //   - gateway: a gateway server over gRPC, with gossip, mutual TLS, health, readiness and metrics
 //   - supervisor: a process that hosts supervisors and their child sessions
+//   - explain: where a supervisor would be placed in a given fleet, and why
 //   - rollout: a whole fleet of both on this machine, put through restarts, a rollout, a crash and a scale-up
 package examples

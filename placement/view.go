@@ -109,21 +109,6 @@ func (v *View) CapFor(r Request) int {
 	return t.cap
 }
 
-// Balanced reports whether the placeable gateways are as even as whole numbers
-// allow: no two of them differ by more than one.
-func (v *View) Balanced() bool {
-	lo, hi := -1, 0
-	for _, g := range v.gateways {
-		if g.Placeable() {
-			if lo < 0 || g.Load() < lo {
-				lo = g.Load()
-			}
-			hi = max(hi, g.Load())
-		}
-	}
-	return hi-max(lo, 0) <= 1
-}
-
 // target reports whether g may be given somebody: placeable, and either the
 // one who looks or one that can be dialled.
 func (v *View) target(g *Gateway) bool {

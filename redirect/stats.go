@@ -65,10 +65,10 @@ func (a *Admission) Stats(now time.Time) Stats {
 	a.expire(now)
 	v := a.view(now)
 	t := &a.tally
-	own := a.counts()
+	own, balance := a.counts(), v.Balance()
 	s := Stats{
 		Served: own.Attached, Held: own.Held, Reserved: own.Reserved, Sessions: a.children.sessions(),
-		Live: v.Live(), Placeable: v.Placeable(), Cap: v.Cap(), Skew: 1, Balanced: v.Balanced(),
+		Live: v.Live(), Placeable: v.Placeable(), Cap: v.Cap(), Skew: max(1, balance.Skew), Balanced: balance.Even(),
 		Draining: a.draining, Stale: a.roster.Stale(now), ViewAge: a.roster.Age(now),
 		Placements: make(map[placement.Reason]uint64), Verdicts: make(map[Outcome]map[Reason]uint64), OverCap: make(map[Reason]uint64),
 		Asks: t.asks, AskFailures: t.askFailures,
@@ -77,15 +77,8 @@ func (a *Admission) Stats(now time.Time) Stats {
 	}
 	repairs := a.roster.Stats()
 	s.Gaps, s.Snapshots = repairs.Gaps, repairs.Snapshots
-	most, total := 0, 0
-	for g := range v.Gateways() {
+	for range v.Gateways() {
 		s.Gateways++
-		if g.Placeable() {
-			most, total = max(most, g.Load()), total+g.Load()
-		}
-	}
-	if total > 0 {
-		s.Skew = float64(most) * float64(s.Placeable) / float64(total)
 	}
 	for m, sessions := range a.children.byMember {
 		if seat := a.seats[m]; seat != nil && seat.state == attached {
