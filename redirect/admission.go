@@ -133,7 +133,9 @@ func (a *Admission) start(now time.Time) {
 		if !a.settled(now, p) {
 			a.place(now, p)
 		}
-		a.turns.leaveIfDone(p)
+		if p.Done {
+			a.turns.leave(p)
+		}
 		if p.waited {
 			a.out.Turns = append(a.out.Turns, p)
 		}
@@ -182,7 +184,7 @@ func (a *Admission) resume(now time.Time, p *Admitting, next func(*placement.Sea
 func (a *Admission) settled(now time.Time, p *Admitting) bool {
 	h := p.hello
 	if p.leaving {
-		if s := a.seats[h.Member]; s == nil || s.state != attached {
+		if a.present(h.Member) == nil {
 			p.Err, p.Done = ErrNotHere, true
 		}
 		return p.Done
@@ -229,7 +231,7 @@ func (a *Admission) settled(now time.Time, p *Admitting) bool {
 func (a *Admission) newest(m ring.MemberID) placement.Generation {
 	_, e, _ := a.roster.Home(m)
 	g := e.Generation
-	if s := a.seats[m]; s != nil && s.state != left {
+	if s := a.counted(m); s != nil {
 		g = max(g, s.generation)
 	}
 	return g
@@ -341,8 +343,7 @@ func (a *Admission) accept(now time.Time, p *Admitting, reason Reason) {
 	if a.counts().Load() > limit {
 		a.tally.overCap[reason]++
 	}
-	a.conclude(p, Verdict{Outcome: Accept, Reason: reason, Cap: limit,
-		Gateway: a.cfg.Gateway, Endpoint: a.cfg.Endpoint, Incarnation: a.cfg.Incarnation})
+	a.conclude(p, Verdict{Outcome: Accept, Reason: reason, Cap: limit})
 }
 
 func (a *Admission) send(now time.Time, p *Admitting, reason Reason) {
@@ -354,11 +355,14 @@ func (a *Admission) send(now time.Time, p *Admitting, reason Reason) {
 
 func (a *Admission) refuse(p *Admitting, reason Reason) {
 	wait := a.cfg.RetryAfter + pause.Scale(a.cfg.RetryAfter, pause.Draw(a.cfg.Jitter))
-	a.conclude(p, Verdict{Outcome: Refuse, Reason: reason, RetryAfter: wait,
-		Gateway: a.cfg.Gateway, Endpoint: a.cfg.Endpoint, Incarnation: a.cfg.Incarnation})
+	a.conclude(p, Verdict{Outcome: Refuse, Reason: reason, RetryAfter: wait})
 }
 
+// conclude gives the verdict. One that names no gateway is about this one.
 func (a *Admission) conclude(p *Admitting, v Verdict) {
+	if v.Gateway == "" {
+		v.Gateway, v.Endpoint, v.Incarnation = a.cfg.Gateway, a.cfg.Endpoint, a.cfg.Incarnation
+	}
 	p.Verdict, p.Done = v, true
 	a.tally.verdicts[v.Outcome][v.Reason]++
 }

@@ -41,7 +41,7 @@ func (a *Admission) wouldKeep(now time.Time, m ring.MemberID) bool {
 
 func (a *Admission) reserve(now time.Time, q placement.Question) {
 	until := now.Add(a.cfg.Reserve)
-	if s := a.seats[q.Member]; s != nil && s.state != left { // its seat is its place
+	if s := a.counted(q.Member); s != nil { // its seat is its place
 		if s.state == held {
 			if !s.expected() {
 				a.expected++

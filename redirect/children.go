@@ -3,7 +3,6 @@
 package redirect
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/evenring/evenring/placement"
@@ -70,15 +69,6 @@ func (c children) sessions() int {
 	return n
 }
 
-func (c children) keys() []Key {
-	keys := make([]Key, 0, len(c.byKey))
-	for k := range c.byKey {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // admitChild serves a session where its supervisor is. One that was sent here,
 // and one whose supervisor is nowhere yet, is served and moves later.
 func (a *Admission) admitChild(p *Admitting) {
@@ -88,8 +78,7 @@ func (a *Admission) admitChild(p *Admitting) {
 		p.Verdict.Generation = newest
 		return
 	}
-	here := a.seats[h.Member] != nil && a.seats[h.Member].state == attached
-	if !here && (!h.Stay || a.draining) {
+	if a.present(h.Member) == nil && (!h.Stay || a.draining) {
 		if home, ok := a.homeOf(h); ok {
 			a.conclude(p, Verdict{Outcome: Redirect, Reason: ReasonSession,
 				Gateway: home.ID, Endpoint: home.Endpoint, Incarnation: home.Incarnation})
@@ -104,8 +93,7 @@ func (a *Admission) admitChild(p *Admitting) {
 	if old := a.children.join(p.Key, child{h.Member, h.Session, h.Generation}); old != 0 {
 		a.tell(old, Notice{Kind: NoticeEnd, Reason: ReasonSuperseded})
 	}
-	a.conclude(p, Verdict{Outcome: Accept, Reason: ReasonSession,
-		Gateway: a.cfg.Gateway, Endpoint: a.cfg.Endpoint, Incarnation: a.cfg.Incarnation})
+	a.conclude(p, Verdict{Outcome: Accept, Reason: ReasonSession})
 }
 
 // homeOf returns the other gateway that serves the session's supervisor, if
@@ -118,5 +106,3 @@ func (a *Admission) homeOf(h Hello) (placement.Gateway, bool) {
 	g, ok := a.roster.Gateway(id)
 	return g, ok && g.Endpoint != "" && !g.Suspect
 }
-
-func compare[T ~string](x, y T) int { return cmp.Compare(x, y) }

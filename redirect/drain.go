@@ -51,9 +51,9 @@ func (a *Admission) StopDrain(now time.Time) {
 // placement has set Notice, or Err to [ErrNotHere] or [ErrNowhere].
 func (a *Admission) MoveAway(now time.Time, m ring.MemberID) (*Admitting, error) {
 	a.expire(now)
-	s := a.seats[m]
+	s := a.present(m)
 	switch {
-	case s == nil || s.state != attached:
+	case s == nil:
 		return nil, ErrNotHere
 	case !s.movable:
 		return nil, ErrNotMovable
@@ -64,22 +64,19 @@ func (a *Admission) MoveAway(now time.Time, m ring.MemberID) (*Admitting, error)
 	return p, nil
 }
 
-// dismiss tells a supervisor that leaves where to go.
+// dismiss tells a supervisor that leaves, and is still attached, where to go.
 func (a *Admission) dismiss(now time.Time, p *Admitting) {
 	p.Done = true
 	d := p.Decision
-	s := a.seats[p.hello.Member]
-	switch {
-	case s == nil || s.state != attached:
-		p.Err = ErrNotHere
-	case d.Gateway == "":
+	if d.Gateway == "" {
 		p.Err = ErrNowhere
-	default:
-		a.promise(now, p)
-		s.told = true
-		p.Notice = Notice{Kind: NoticeMove, Reason: a.moveReason(), Gateway: d.Gateway, Endpoint: d.Endpoint, Incarnation: d.Incarnation, Cap: d.Cap}
-		a.tell(s.key, p.Notice)
+		return
 	}
+	a.promise(now, p)
+	s := a.seats[p.hello.Member]
+	s.told = true
+	p.Notice = Notice{Kind: NoticeMove, Reason: a.moveReason(), Gateway: d.Gateway, Endpoint: d.Endpoint, Incarnation: d.Incarnation, Cap: d.Cap}
+	a.tell(s.key, p.Notice)
 }
 
 func (a *Admission) moveReason() Reason {

@@ -88,7 +88,7 @@ func (a *Admission) counts() placement.Counts { return a.self().Counts }
 // loadWithout is this gateway's exact load, m left out.
 func (a *Admission) loadWithout(m ring.MemberID) int {
 	n := a.counts().Load()
-	if s := a.seats[m]; s != nil && s.state != left {
+	if a.counted(m) != nil {
 		n--
 	} else if _, ok := a.reserved[m]; ok {
 		n--
@@ -100,8 +100,8 @@ func (a *Admission) loadWithout(m ring.MemberID) int {
 // others on hold come back like it, and the first ones stay: only those of
 // them count for whom the same was asked.
 func (a *Admission) loadFor(m ring.MemberID) int {
-	s := a.seats[m]
-	if s == nil || s.state == left {
+	s := a.counted(m)
+	if s == nil {
 		return a.loadWithout(m)
 	}
 	n := a.counts().Attached + a.counts().Reserved + a.expected

@@ -3,6 +3,7 @@
 package redirect
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -46,6 +47,22 @@ const (
 	held               // the stream broke uncleanly; expected back
 	left               // served elsewhere; the old stream is still open
 )
+
+// present returns m's seat if it is attached here, or nil.
+func (a *Admission) present(m ring.MemberID) *seat {
+	if s := a.seats[m]; s != nil && s.state == attached {
+		return s
+	}
+	return nil
+}
+
+// counted returns m's seat if it counts for this gateway's load: attached or held. Otherwise nil.
+func (a *Admission) counted(m ring.MemberID) *seat {
+	if s := a.seats[m]; s != nil && s.state != left {
+		return s
+	}
+	return nil
+}
 
 // Leave says that the stream key has ended. Clean: the supervisor said
 // goodbye, and nobody will come back for it; otherwise it is expected back for
@@ -91,8 +108,8 @@ func (a *Admission) shownElsewhere(now time.Time, gateway ring.GatewayID, at ros
 	}
 	a.ledger.Settle(m)
 	g, departed := a.departed[m]
-	s := a.seats[m]
-	seated := s != nil && s.state != left && s.generation < at.Generation
+	s := a.counted(m)
+	seated := s != nil && s.generation < at.Generation
 	if seated || departed && at.Generation > g {
 		delete(a.departed, m)
 		a.out.Departures = append(a.out.Departures, Departure{Member: m, To: gateway})
@@ -145,7 +162,8 @@ func (a *Admission) EndAll(reason Reason) {
 	for _, s := range a.seats {
 		s.told = true
 	}
-	keys := slices.AppendSeq(a.children.keys(), maps.Keys(a.owners))
+	keys := slices.Collect(maps.Keys(a.owners))
+	keys = slices.AppendSeq(keys, maps.Keys(a.children.byKey))
 	slices.Sort(keys)
 	for _, key := range keys {
 		a.tell(key, Notice{Kind: NoticeEnd, Reason: reason})
@@ -160,7 +178,7 @@ func (a *Admission) Supervisors() []Supervisor {
 			all = append(all, Supervisor{Member: m, Generation: s.generation, Movable: s.movable})
 		}
 	}
-	slices.SortFunc(all, func(x, y Supervisor) int { return compare(x.Member, y.Member) })
+	slices.SortFunc(all, func(x, y Supervisor) int { return cmp.Compare(x.Member, y.Member) })
 	return all
 }
 

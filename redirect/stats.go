@@ -21,7 +21,7 @@ type tally struct {
 }
 
 // Stats is a gateway's state in figures, read at one moment: what the metrics
-// are made of. The arrays are copies and the reader's own.
+// are made of. The maps are the reader's own.
 type Stats struct {
 	Served            int // supervisors attached here
 	Held              int // supervisors expected back here
@@ -37,7 +37,7 @@ type Stats struct {
 	Skew      float64 // most loaded over mean load of the placeable gateways; 1 if nobody is live
 	Balanced  bool    // no two placeable gateways differ by more than one
 	Draining  bool
-	Stale     bool // no peer is heard: the view is old, and nobody is moved on it
+	Stale     bool // the view is not to be relied on, and nobody is sent anywhere on it
 	ViewAge   time.Duration
 
 	Placements map[placement.Reason]uint64
@@ -81,7 +81,7 @@ func (a *Admission) Stats(now time.Time) Stats {
 		s.Gateways++
 	}
 	for m, sessions := range a.children.byMember {
-		if seat := a.seats[m]; seat != nil && seat.state == attached {
+		if a.present(m) != nil {
 			s.MostSessions = max(s.MostSessions, len(sessions))
 		} else {
 			s.MisplacedSessions += len(sessions)

@@ -62,9 +62,3 @@ func (t *turns) leave(p *Admitting) {
 		}
 	}
 }
-
-func (t *turns) leaveIfDone(p *Admitting) {
-	if p.Done {
-		t.leave(p)
-	}
-}

@@ -17,7 +17,6 @@ type board struct {
 	mu       sync.Mutex
 	members  map[string]*member
 	since    happenings
-	changed  chan struct{} // closed and replaced at every change
 	lastMove time.Time
 }
 
@@ -43,7 +42,7 @@ type happenings struct {
 }
 
 func newBoard() *board {
-	return &board{members: make(map[string]*member), changed: make(chan struct{}), since: happenings{redirects: make(map[string]int)}}
+	return &board{members: make(map[string]*member), since: happenings{redirects: make(map[string]int)}}
 }
 
 // begin starts a step.
@@ -76,7 +75,7 @@ func (b *board) died(names []string) {
 			clear(m.sessions)
 		}
 	}
-	b.notify()
+	b.lastMove = time.Now()
 }
 
 // event takes one line of a report.
@@ -111,14 +110,7 @@ func (b *board) event(e report.Event) {
 			m.sessions[e.Session] = place{e.Gateway, e.AtHome}
 		}
 	}
-	b.notify()
-}
-
-// notify is called under the lock.
-func (b *board) notify() {
 	b.lastMove = time.Now()
-	close(b.changed)
-	b.changed = make(chan struct{})
 }
 
 // figures is the board, read at one moment.
@@ -139,7 +131,7 @@ type figures struct {
 	quiet      time.Duration // since the last event
 }
 
-func (b *board) read() (figures, <-chan struct{}) {
+func (b *board) read() figures {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f := figures{served: make(map[string]int), redirects: maps.Clone(b.since.redirects), refused: b.since.refused, quiet: time.Since(b.lastMove), least: -1}
@@ -170,7 +162,7 @@ func (b *board) read() (figures, <-chan struct{}) {
 		f.gapMax = gaps[n-1]
 		f.gapP99 = gaps[(n*99+99)/100-1]
 	}
-	return f, b.changed
+	return f
 }
 
 // spread is most minus fewest served, over the given gateways.

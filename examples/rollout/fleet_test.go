@@ -69,7 +69,7 @@ func TestFleetGrowsServesAndEnds(t *testing.T) {
 		}
 	}
 	require.Len(t, names, hosts+4)
-	settled := func() bool { f, _ := f.board.read(); return f.lost+f.missing+f.misplaced == 0 }
+	settled := func() bool { f := f.board.read(); return f.lost+f.missing+f.misplaced == 0 }
 	require.NoError(t, f.poll(ctx, "not all are served", settled))
 
 	first := f.gateways["gw-1"].process
@@ -78,7 +78,7 @@ func TestFleetGrowsServesAndEnds(t *testing.T) {
 	require.Equal(t, []string{"gw-2", "gw-3"}, f.ids())
 	require.Equal(t, f.gateways["gw-2"].gossip, f.seed())
 	require.NoError(t, f.poll(ctx, "not all are served", settled))
-	now, _ := f.board.read()
+	now := f.board.read()
 	require.Zero(t, now.served["gw-1"])
 
 	all := f.processes()

@@ -58,7 +58,7 @@ type run struct {
 func (r *run) play(ctx context.Context, s step) result {
 	began := time.Now()
 	r.note, r.aside = "", ""
-	f, _ := r.board.read()
+	f := r.board.read()
 	r.spread = f.spread(r.ids())
 	overCap := r.totalOverCap(ctx)
 	r.board.begin()
@@ -72,7 +72,7 @@ func (r *run) play(ctx context.Context, s step) result {
 			why = append(why, err.Error())
 		}
 	}
-	f, _ = r.board.read()
+	f = r.board.read()
 	res := result{
 		Step: s.name, Gateways: len(r.gateways), Supervisors: f.supervisor, Sessions: f.sessions,
 		Served: f.served, Spread: f.spread(r.ids()), Lost: f.lost, Moved: f.moved, MaxMoves: f.maxMoves,
@@ -111,7 +111,7 @@ func (r *run) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 45*time.Second, errors.New("not after 45 s"))
 	defer cancel()
 	return r.poll(ctx, "the fleet does not come to rest", func() bool {
-		f, _ := r.board.read()
+		f := r.board.read()
 		if f.lost > 0 || f.missing > 0 || f.misplaced > 0 || f.quiet < quietFor {
 			return false
 		}
@@ -172,7 +172,7 @@ func (r *run) refreshTokens(ctx context.Context) error {
 		}
 	}
 	return r.poll(ctx, "not everybody came back", func() bool {
-		f, _ := r.board.read()
+		f := r.board.read()
 		return f.least >= 1
 	})
 }
@@ -220,19 +220,19 @@ func (r *run) judgeRolling(res result) []string {
 func (r *run) crash(ctx context.Context) error {
 	ids := r.ids()
 	r.dead = ids[r.rnd.IntN(len(ids))]
-	f, _ := r.board.read()
+	f := r.board.read()
 	served := f.served[r.dead]
 	r.killGateway(ctx, r.dead)
 	defer r.balance.remove(r.dead)
 	return r.poll(ctx, "not everybody found another gateway", func() bool {
-		f, _ := r.board.read()
+		f := r.board.read()
 		return f.served[r.dead] == 0 && f.lost == 0 && f.moved >= served
 	})
 }
 
 func (r *run) judgeCrash(res result) []string {
 	var why []string
-	if f, _ := r.board.read(); f.redirects[r.dead] > 0 {
+	if f := r.board.read(); f.redirects[r.dead] > 0 {
 		why = append(why, fmt.Sprintf("%d were sent to %s, which is dead", f.redirects[r.dead], r.dead))
 	}
 	switch {
@@ -256,7 +256,7 @@ func (r *run) scaleUp(ctx context.Context) error {
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	f, _ := r.board.read()
+	f := r.board.read()
 	r.before = f.served
 	fewest := -1
 	for _, id := range r.ids() {
@@ -265,10 +265,7 @@ func (r *run) scaleUp(ctx context.Context) error {
 		}
 	}
 	r.newcomer = max(0, fewest*len(r.gateways)-f.supervisor)
-	if err := r.startSupervisors(r.newcomer); err != nil {
-		return err
-	}
-	return nil
+	return r.startSupervisors(r.newcomer)
 }
 
 func (r *run) judgeScaleUp(res result) []string {

@@ -89,7 +89,7 @@ func (s *screen) refresh() {
 
 // redraw replaces the table in one write, so that it does not flicker.
 func (s *screen) redraw() {
-	f, _ := s.board.read()
+	f := s.board.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.step == "" {

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,10 +62,7 @@ func (w *World) StartGateway(id ring.GatewayID) *Gateway {
 	if w.cfg.Gateway != nil {
 		w.cfg.Gateway(&cfg)
 	}
-	g.asking = cfg.AskTimeout
-	if g.asking == 0 {
-		g.asking = redirect.DefaultAskTimeout
-	}
+	g.asking = cmp.Or(cfg.AskTimeout, redirect.DefaultAskTimeout)
 	g.Endpoint = cfg.Endpoint
 	a, err := redirect.NewAdmission(w.now, cfg)
 	if err != nil {
@@ -150,7 +148,7 @@ func (g *Gateway) hand(ev handoff.Event) {
 	}
 	g.settle()
 	if at, ok := g.drain.Deadline(); ok {
-		w.at(maxTime(at, w.now), func() {
+		w.at(at, func() {
 			if g.Alive {
 				g.hand(handoff.Tick{})
 			}
@@ -209,7 +207,7 @@ func (g *Gateway) settle() {
 		}
 	}
 	if at, ok := g.Admission.Deadline(); ok {
-		w.at(maxTime(at, w.now), func() {
+		w.at(at, func() {
 			g.do(func() {
 				if due, ok := g.Admission.Deadline(); ok && !due.After(w.now) {
 					g.Admission.Step(w.now, roster.Tick{})
@@ -267,13 +265,6 @@ func (st *stream) closeAtGateway(clean bool) {
 		delete(g.streams, st.key)
 		g.do(func() { g.Admission.Leave(g.w.now, st.key, clean) })
 	}
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // EndAll tells every stream to end.

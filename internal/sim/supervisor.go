@@ -109,7 +109,7 @@ func (s *Supervisor) step(ev supervisor.Event) {
 	}
 	if at, ok := s.Machine.Deadline(); ok {
 		process := s.process
-		w.at(maxTime(at, w.now), func() {
+		w.at(at, func() {
 			if due, ok := s.Machine.Deadline(); ok && s.process == process && !due.After(w.now) {
 				s.step(supervisor.Tick{})
 			}

@@ -101,7 +101,11 @@ func (w *World) next() {
 // after schedules f.
 func (w *World) after(d time.Duration, f func()) { w.at(w.now.Add(d), f) }
 
+// at schedules f; what is overdue comes next.
 func (w *World) at(t time.Time, f func()) {
+	if t.Before(w.now) {
+		t = w.now
+	}
 	w.seq++
 	heap.Push(&w.queue, event{at: t, seq: w.seq, do: f})
 }
