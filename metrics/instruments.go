@@ -51,6 +51,8 @@ var instruments = []instrument{
 		func(s *redirect.Stats) float64 { return s.ViewAge.Seconds() }),
 	flag("view_stale", "Whether the view of the fleet is not to be relied on, so that nobody is sent away.",
 		func(s *redirect.Stats) bool { return s.Stale }),
+	gauge("ring_mismatches", "{gateway}", "Known gateways that compute other rings than this one, by another version or configuration.",
+		func(s *redirect.Stats) int { return s.RingMismatches }),
 
 	// What it decided.
 	counters("placements", "{placement}", "Placements, by why they fell on their gateway.",

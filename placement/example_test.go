@@ -27,8 +27,9 @@ func ExampleView_Explain() {
 	})
 	fmt.Print(view.Explain(placement.Request{Member: "edge-17"}))
 	// Output:
-	// edge-17 -> gw-2 (owner): 13 live, share 6, cap 7, view 7, 0s old
-	//   0  gw-2  2 (2 attached, 0 held, 0 reserved)  chosen: the first below 6
-	//   1  gw-1  6 (6 attached, 0 held, 0 reserved)  after the chosen one
-	//   2  gw-3  4 (4 attached, 0 held, 0 reserved)  draining
+	// edge-17 -> gw-2 (owner): 13 live on 2 gateways, share 6, cap 7
+	// ring 03d6a9a75d23ddf5, view 7, 0s old
+	//   0  gw-2  ready     2 (2 attached, 0 held, 0 reserved)  chosen: the first below 6
+	//   1  gw-1  ready     6 (6 attached, 0 held, 0 reserved)  after the chosen one
+	//   2  gw-3  draining  4 (4 attached, 0 held, 0 reserved)  takes nobody
 }

@@ -14,16 +14,20 @@ import (
 
 // Explanation is a decision together with everybody who was on the walk.
 type Explanation struct {
-	Member   ring.MemberID
-	Decision Decision
-	Live     int // with the newcomer
-	Walk     []Candidate
+	Member      ring.MemberID
+	Decision    Decision
+	Rank        int    // of the chosen gateway on the walk, 0 for the first; -1: none was chosen
+	Live        int    // with the newcomer
+	Placeable   int    // gateways that the live are divided by: those that may be given supervisors, and need not be avoided
+	Rivals      int    // gateways that a fresh promise is taken to have been made by as well
+	Fingerprint uint64 // of the ring; gateways that agree on it agree on every walk
+	Walk        []Candidate
 }
 
 // Candidate is one gateway on a member's walk.
 type Candidate struct {
 	Gateway Gateway
-	Load    int    // as this request counts it
+	Load    int    // as this request counts it: attached, held, reserved and promised, the member itself left out
 	Chosen  bool   // the decision fell on it
 	Why     string // a few words: why it was chosen or passed over
 }
@@ -36,7 +40,7 @@ func (v *View) Explain(r Request) Explanation {
 		r.Prefer = r.Home
 	}
 	d := v.Place(r)
-	e := Explanation{Member: r.Member, Decision: d, Live: v.live}
+	e := Explanation{Member: r.Member, Decision: d, Rank: -1, Live: v.live, Placeable: v.divisor(&r), Rivals: v.rivals, Fingerprint: v.ring.Fingerprint()}
 	if r.Home == "" {
 		e.Live++
 	}
@@ -47,9 +51,11 @@ func (v *View) Explain(r Request) Explanation {
 	passed := false
 	for i := range v.walk(r.Member, prefer) {
 		g := v.gateways[i]
-		c := Candidate{Gateway: g, Load: v.load(r, &g, 1), Chosen: g.ID == d.Gateway}
+		c := Candidate{Gateway: g, Load: v.load(&r, &g, 1), Chosen: g.ID == d.Gateway}
 		c.Why = v.why(r, d, c, passed)
-		passed = passed || c.Chosen
+		if c.Chosen {
+			e.Rank, passed = len(e.Walk), true
+		}
 		e.Walk = append(e.Walk, c)
 	}
 	return e
@@ -66,12 +72,8 @@ func (v *View) why(r Request, d Decision, c Candidate, passed bool) string {
 		return fmt.Sprintf("chosen: the first below %d", d.Limit)
 	case slices.Contains(r.Avoid, g.ID):
 		return "the supervisor avoids it"
-	case g.Suspect:
-		return "suspect"
-	case g.State != Ready:
-		return g.State.String()
-	case !g.Known:
-		return "its load is unknown"
+	case !g.Placeable():
+		return "takes nobody"
 	case !v.target(&g):
 		return "no endpoint"
 	case passed:
@@ -93,16 +95,20 @@ func (e Explanation) String() string {
 	if target == "" {
 		target = "wherever it came"
 	}
-	fmt.Fprintf(&b, "%s -> %s (%s): %d live, share %d, cap %d, view %d, %s old\n",
-		e.Member, target, d.Reason, e.Live, d.Share, d.Cap, d.Version, d.Age.Round(time.Millisecond))
+	fmt.Fprintf(&b, "%s -> %s (%s): %d live on %d gateways, share %d, cap %d\n", e.Member, target, d.Reason, e.Live, e.Placeable, d.Share, d.Cap)
+	fmt.Fprintf(&b, "ring %016x, view %d, %s old\n", e.Fingerprint, d.Version, d.Age.Round(time.Millisecond))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for i, c := range e.Walk {
 		g := c.Gateway
 		load := "?"
 		if g.Known {
-			load = fmt.Sprintf("%d (%d attached, %d held, %d reserved)", c.Load, g.Attached, g.Held, g.Reserved)
+			load = fmt.Sprintf("%d (%d attached, %d held, %d reserved", c.Load, g.Attached, g.Held, g.Reserved)
+			if n := g.Promised + g.Pending; n > 0 {
+				load += fmt.Sprintf(", %d promised", n)
+			}
+			load += ")"
 		}
-		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\n", i, g.ID, load, c.Why)
+		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\n", i, g.ID, g.condition(), load, c.Why)
 	}
 	_ = w.Flush() // a strings.Builder takes everything
 	return b.String()

@@ -82,3 +82,15 @@ type Gateway struct {
 // draining, not suspect, its load known. (Whether it can be reached is a
 // question of its endpoint, and does not matter for the gateway itself.)
 func (g Gateway) Placeable() bool { return g.State == Ready && !g.Suspect && g.Known }
+
+// condition is a word on whether it is placeable, or why it is not.
+func (g Gateway) condition() string {
+	switch {
+	case g.Suspect:
+		return "suspect"
+	case g.State == Ready && !g.Known:
+		return "unknown"
+	default:
+		return g.State.String()
+	}
+}

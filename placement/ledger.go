@@ -13,31 +13,86 @@ import (
 // Ledger keeps what one gateway has promised: places for members that it sent
 // elsewhere and that have not shown up yet. Without a peer link nobody else
 // knows of them. A promise ends when the member shows up anywhere, or when it
-// expires. The zero value is empty. Not safe for concurrent use.
+// expires. The zero value is empty, and counts in no view. Not safe for concurrent use.
 type Ledger struct {
+	view     *View
 	promises map[ring.MemberID]promise
 }
 
 type promise struct {
 	gateway ring.GatewayID
-	seen    Counts // of the gateway when the promise was made
+	at      int    // the gateway's position in the view when the promise was made; -1: it counts nowhere
+	epoch   uint32 // of the gateway then
 	expires time.Time
+}
+
+// Bind makes the open promises, and those to come, count in v, whose gateways
+// must have none: as Promised until the gateway has counted anew, and as Pending
+// after that, for until then others may have promised the same room. Whatever view
+// they counted in before is left as it is.
+func (l *Ledger) Bind(v *View) {
+	for m, p := range l.promises {
+		i, before := v.position(p.gateway), l.position(p)
+		if i >= 0 {
+			fresh := before >= 0 && p.epoch == l.view.epochs[before] && !v.gateways[i].Counts.Newer(l.view.gateways[before].Counts)
+			p.epoch = v.epochs[i]
+			if !fresh {
+				p.epoch--
+			}
+			v.promise(i, 1, fresh)
+		}
+		p.at = i
+		l.promises[m] = p
+	}
+	l.view = v
 }
 
 // Promise notes that m was sent to g, up to expires. A newer promise for the
 // same member takes the place of the older.
-func (l *Ledger) Promise(m ring.MemberID, g Gateway, expires time.Time) {
+func (l *Ledger) Promise(m ring.MemberID, g ring.GatewayID, expires time.Time) {
+	l.Settle(m)
+	i := -1
+	if l.view != nil {
+		i = l.view.position(g)
+	}
+	l.put(m, g, i, expires)
+}
+
+// put notes the promise of the gateway at this position, or -1, for a member that has none.
+func (l *Ledger) put(m ring.MemberID, g ring.GatewayID, at int, expires time.Time) {
+	p := promise{gateway: g, at: at, expires: expires}
+	if at >= 0 {
+		p.epoch = l.view.epochs[at]
+		l.view.promise(at, 1, true)
+	}
 	if l.promises == nil {
 		l.promises = make(map[ring.MemberID]promise)
 	}
-	l.promises[m] = promise{gateway: g.ID, seen: g.Counts, expires: expires}
+	l.promises[m] = p
 }
 
 // Settle ends the promise for m, if there is one: it has shown up.
 func (l *Ledger) Settle(m ring.MemberID) bool {
-	_, ok := l.promises[m]
+	p, ok := l.promises[m]
+	if !ok {
+		return false
+	}
 	delete(l.promises, m)
-	return ok
+	if i := l.position(p); i >= 0 {
+		l.view.promise(i, -1, p.epoch == l.view.epochs[i])
+	}
+	return true
+}
+
+// position returns where the promise counts, or -1.
+func (l *Ledger) position(p promise) int {
+	if l.view == nil || p.at < 0 {
+		return -1
+	}
+	if p.at < len(l.view.gateways) && l.view.gateways[p.at].ID == p.gateway {
+		return p.at
+	}
+	return l.view.position(p.gateway)
 }
 
 // Expire ends the promise for m if it has run out.
@@ -55,24 +110,20 @@ func (l *Ledger) Target(m ring.MemberID) (ring.GatewayID, bool) {
 // Members returns who has an open promise, in no order.
 func (l *Ledger) Members() iter.Seq[ring.MemberID] { return maps.Keys(l.promises) }
 
-// Apply adds the open promises to the gateways that they were made for, in
-// place. A promise is Promised until the gateway has counted anew, and Pending
-// after that: until then others may have promised the same room.
-func (l *Ledger) Apply(gateways []Gateway) {
-	if len(l.promises) == 0 {
-		return
+// promise adds n to the promises of the gateway at position i.
+func (v *View) promise(i, n int, fresh bool) {
+	g := &v.gateways[i]
+	before, heavyBefore := g.weighed(1), g.weighed(v.rivals)
+	if fresh {
+		g.Promised += n
+	} else {
+		g.Pending += n
 	}
-	at := make(map[ring.GatewayID]*Gateway, len(gateways))
-	for i := range gateways {
-		at[gateways[i].ID] = &gateways[i]
-	}
-	for _, p := range l.promises {
-		switch g := at[p.gateway]; {
-		case g == nil:
-		case g.Counts.Newer(p.seen):
-			g.Pending++
-		default:
-			g.Promised++
+	v.drafts[i].Load += n
+	if v.target(g) {
+		v.sift(0, i, before, before+n)
+		if v.rivals > 1 {
+			v.sift(1, i, heavyBefore, g.weighed(v.rivals))
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package placement
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -11,11 +12,12 @@ import (
 
 // Request asks where one member belongs.
 type Request struct {
-	Member ring.MemberID
-	Home   ring.GatewayID   // whose counts include this member already; empty: it is a newcomer
-	Held   bool             // it is on hold there: its stream broke
-	Prefer ring.GatewayID   // where the walk begins; empty: at Home
-	Avoid  []ring.GatewayID // never these
+	Member   ring.MemberID
+	Home     ring.GatewayID   // whose counts include this member already; empty: it is a newcomer
+	Held     bool             // it is on hold there: its stream broke
+	Promised bool             // it is not counted there yet, but one of those promised
+	Prefer   ring.GatewayID   // where the walk begins; empty: at Home
+	Avoid    []ring.GatewayID // never these
 }
 
 // Decision is where a member belongs, and why. The zero value is Nowhere.
@@ -29,86 +31,252 @@ type Decision struct {
 	Share int // the same, rounded down
 	Limit int // the step that decided: the gateway had room because its load was below this. At Full: the cap
 	Load  int // the gateway's load as seen, this member left out
-	Rank  int // its rank on the walk, 0 for the first
 
 	Version uint64        // of the view
 	Age     time.Duration // of the view
 }
 
-// round is one pass over the walk: who is below limit, when a promise of ours
-// that the target has not counted yet weighs so much, has room.
-type round struct {
-	limit  int
-	weight int
+// terms are the two steps of room.
+type terms struct{ share, cap int }
+
+// even returns the terms of so many supervisors on so many gateways, at least one.
+func even(live, placeable int) terms {
+	t := terms{share: live / placeable}
+	t.cap = t.share
+	if t.share*placeable < live {
+		t.cap++
+	}
+	return t
 }
 
-// terms are the figures of one request, computed once.
-type terms struct {
-	cap, share int
-	rounds     [4]round
-	n          int // rounds in use
+// andOne returns the terms of one supervisor more, from those of so many.
+func (t terms) andOne(live, placeable int) terms {
+	if live-t.share*placeable+1 == placeable {
+		return terms{t.share + 1, t.share + 1}
+	}
+	return terms{t.share, t.share + 1}
 }
 
-// terms computes cap and share over the gateways that may be chosen: one that
-// the member must avoid carries none of the load.
-func (v *View) terms(r Request) (terms, bool) {
-	placeable := v.placeable
+// divisor is how many gateways carry the live: the placeable ones, and of those
+// not the ones that the member must avoid.
+func (v *View) divisor(r *Request) int {
+	n := v.placeable
 	for i, id := range r.Avoid {
 		if p := v.position(id); p >= 0 && v.gateways[p].Placeable() && !slices.Contains(r.Avoid[:i], id) {
-			placeable--
+			n--
 		}
 	}
-	if placeable <= 0 {
+	return n
+}
+
+// terms computes the terms of a request; false: there is no gateway to choose from.
+func (v *View) terms(r *Request) (terms, bool) {
+	n := v.divisor(r)
+	if n == 0 {
 		return terms{}, false
 	}
 	live := v.live
 	if r.Home == "" {
 		live++
 	}
-	t := terms{cap: (live + placeable - 1) / placeable, share: live / placeable, n: 2}
-	t.rounds = [...]round{{t.share, v.rivals}, {t.cap, v.rivals}, {t.share, 1}, {t.cap, 1}}
-	if v.rivals > 1 {
-		t.n = 4
-	}
-	return t, true
+	return even(live, n), true
 }
 
+// weighed is the load, where each fresh promise counts as often as the weight says.
+func (g *Gateway) weighed(weight int) int { return g.Load() + g.Pending + weight*g.Promised }
+
 // load is what g carries in the eyes of this request: the member itself left
-// out, what we promised counted, fresh promises as often as the round says.
-func (v *View) load(r Request, g *Gateway, weight int) int {
-	n := g.Load() + g.Pending + weight*g.Promised
-	if g.ID == r.Home {
-		switch {
-		case v.asking && r.Held:
-			n -= g.Held // the others on hold come back like this one, and the first ones stay
-		case v.asking:
-			n -= g.Held + 1
-		default:
-			n--
-		}
+// out, what we promised counted, fresh promises as often as the weight says.
+func (v *View) load(r *Request, g *Gateway, weight int) int {
+	if r.Home == "" || r.Home != g.ID {
+		return g.weighed(weight)
+	}
+	return v.loadAtHome(r, g, weight)
+}
+
+func (v *View) loadAtHome(r *Request, g *Gateway, weight int) int {
+	n := g.weighed(weight)
+	switch {
+	case r.Promised && g.Promised > 0:
+		n -= weight
+	case r.Promised:
+		n--
+	case v.asking && r.Held:
+		n -= g.Held // the others on hold come back like this one, and the first ones stay
+	case v.asking:
+		n -= g.Held + 1
+	default:
+		n--
 	}
 	return max(n, 0)
 }
 
 // Place decides where the member belongs: the first gateway on its walk that
 // has room, or, if nobody has, the first that may be a target. It never fails:
-// with nobody to choose from the decision is Nowhere. It costs one walk for each step that finds no room.
-func (v *View) Place(r Request) Decision {
-	d := Decision{Version: v.version, Age: v.age}
-	t, ok := v.terms(r)
-	if !ok {
-		return d
+// with nobody to choose from the decision is Nowhere.
+//
+// A newcomer, a member whose home comes first on its walk, and one whose home
+// or whom to avoid may be no targets anyway, cost the same however large the
+// fleet is and however few have room. Other requests cost a walk for each step that finds no room.
+// It does not allocate.
+func (v *View) Place(r Request) (d Decision) {
+	v.place(&r, &d)
+	return d
+}
+
+// place decides, and returns the position of the gateway, or -1.
+func (v *View) place(r *Request, d *Decision) int {
+	var at, limit int
+	var reason Reason
+	var t terms
+	if r.Home == "" && r.Prefer == "" && len(r.Avoid) == 0 {
+		t = v.newcomer
+		slot, owner := v.ring.Locate(r.Member)
+		switch s := v.room(v.heaviest, t.share); { // mostly one of the first two, which quick would find as well
+		case s.has(slot):
+			at, reason, limit = owner, Owner, t.share
+		case s.ringed > 0:
+			at, reason, limit = v.ring.At(s.next(slot)), Overflow, t.share
+		default:
+			at, reason, limit = v.quick(r, slot, owner, -1, t)
+		}
+	} else {
+		at, reason, limit, t = v.choose(r)
 	}
-	d.Cap, d.Share = t.cap, t.share
+	v.write(d, r, at, reason, limit, t)
+	return at
+}
+
+// write writes the decision on the gateway at this position down; below 0 it is Nowhere.
+func (v *View) write(d *Decision, r *Request, at int, reason Reason, limit int, t terms) {
+	if at >= 0 {
+		*d = v.drafts[at]
+		d.Reason, d.Limit = reason, limit
+		if r.Home == d.Gateway {
+			d.Load = v.loadAtHome(r, &v.gateways[at], 1)
+		}
+	}
+	d.Cap, d.Share, d.Version, d.Age = t.cap, t.share, v.version, v.age
+}
+
+// choose decides: which position, or -1, why, below which limit and under which terms.
+func (v *View) choose(r *Request) (at int, reason Reason, limit int, t terms) {
 	if r.Prefer == "" {
 		r.Prefer = r.Home
 	}
 	prefer := v.position(r.Prefer)
-	for _, round := range t.rounds[:t.n] {
-		rank := 0
-		for i := range v.walk(r.Member, prefer) {
-			g := &v.gateways[i]
-			if v.target(g) && !slices.Contains(r.Avoid, g.ID) && v.load(r, g, round.weight) < round.limit {
+	if !v.simple(r, prefer) {
+		return v.walked(r, prefer)
+	}
+	t = v.newcomer
+	if r.Home != "" {
+		t = v.resident
+	}
+	slot, owner := v.ring.Locate(r.Member)
+	at, reason, limit = v.quick(r, slot, owner, prefer, t)
+	return at, reason, limit, t
+}
+
+// quick decides by the sets of those with room.
+func (v *View) quick(r *Request, slot, owner, prefer int, t terms) (at int, reason Reason, limit int) {
+	for kind := v.heaviest; kind >= 0; kind-- {
+		for limit := t.share; limit <= t.cap; limit++ {
+			if prefer >= 0 {
+				if g := &v.gateways[prefer]; v.target(g) && v.load(r, g, v.weight(kind)) < limit {
+					return prefer, Preferred, limit
+				}
+			}
+			s := v.room(kind, limit)
+			if s.ringed > 0 {
+				if at = v.ring.At(s.next(slot)); at == owner {
+					return at, Owner, limit
+				}
+				return at, Overflow, limit
+			}
+			if s.slotless > 0 {
+				return v.slotless(s, kind), Overflow, limit
+			}
+		}
+	}
+	switch s := &v.targets; {
+	case s.ringed > 0:
+		return v.ring.At(s.next(slot)), Full, t.cap
+	case s.slotless > 0:
+		return v.slotless(s, 0), Full, t.cap
+	default:
+		return -1, Nowhere, 0
+	}
+}
+
+// simple reports whether the sets hold the answer: they know nothing of
+// gateways to avoid, and of the member itself only that it may be counted where its walk begins.
+func (v *View) simple(r *Request, prefer int) bool {
+	for _, id := range r.Avoid {
+		if i := v.position(id); i >= 0 && v.gateways[i].Placeable() {
+			return false
+		}
+	}
+	if r.Home != r.Prefer {
+		if i := v.position(r.Home); i >= 0 && i != prefer && v.target(&v.gateways[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// slotless returns the position of the first of the set that owns no slot.
+func (v *View) slotless(s *room, kind int) int {
+	has := func(i int) bool {
+		g := &v.gateways[i]
+		return v.target(g) && g.weighed(v.weight(kind)) < s.limit
+	}
+	for _, i := range v.layout.slotless {
+		if has(i) {
+			return i
+		}
+	}
+	for i := v.ring.Len(); i < len(v.gateways); i++ {
+		if has(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// walk yields positions of v.gateways in the member's walk order: prefer
+// first, then clockwise, then those that are not on the ring.
+func (v *View) walk(m ring.MemberID, prefer int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if prefer >= 0 && !yield(prefer) {
+			return
+		}
+		for i := range v.ring.Walk(m) {
+			if i != prefer && !yield(i) {
+				return
+			}
+		}
+		for i := v.ring.Len(); i < len(v.gateways); i++ {
+			if i != prefer && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// walked decides by going round. It is the rule as it is told, and what quick
+// must agree with.
+func (v *View) walked(r *Request, prefer int) (int, Reason, int, terms) {
+	t, ok := v.terms(r)
+	if !ok {
+		return -1, Nowhere, 0, terms{}
+	}
+	for kind := v.heaviest; kind >= 0; kind-- {
+		for limit := t.share; limit <= t.cap; limit++ {
+			for i := range v.walk(r.Member, prefer) {
+				g := &v.gateways[i]
+				if !v.target(g) || slices.Contains(r.Avoid, g.ID) || v.load(r, g, v.weight(kind)) >= limit {
+					continue
+				}
 				reason := Overflow
 				switch owner, _ := v.ring.Owner(r.Member); g.ID {
 				case r.Prefer:
@@ -116,40 +284,53 @@ func (v *View) Place(r Request) Decision {
 				case owner:
 					reason = Owner
 				}
-				return v.decide(d, g, r, rank, reason, round.limit)
+				return i, reason, limit, t
 			}
-			rank++
 		}
 	}
-	rank := 0
 	for i := range v.walk(r.Member, -1) { // the owner, and not the preferred one
 		if g := &v.gateways[i]; v.target(g) && !slices.Contains(r.Avoid, g.ID) {
-			return v.decide(d, g, r, rank, Full, t.cap)
+			return i, Full, t.cap, t
 		}
-		rank++
 	}
-	return d
+	return -1, Nowhere, 0, t
 }
 
 // least turns a decision into one for the least loaded that may be a target:
 // who insists should do the least harm. Among equals it is the one who looks,
 // whose own load is exact, and then the first on the walk.
-func (v *View) least(r Request, d Decision) Decision {
-	best, rank := d, 0
+func (v *View) least(r *Request, d Decision) Decision {
+	best := d
 	best.Reason = Insisted
-	for i := range v.walk(r.Member, v.position(r.Prefer)) {
+	prefer := v.position(r.Prefer)
+	if r.Prefer == "" {
+		prefer = v.position(r.Home)
+	}
+	for i := range v.walk(r.Member, prefer) {
 		g := &v.gateways[i]
 		n := v.load(r, g, 1)
 		if v.target(g) && !slices.Contains(r.Avoid, g.ID) && (n < best.Load || n == best.Load && g.ID == v.self) {
-			best = v.decide(d, g, r, rank, Insisted, d.Limit)
+			v.write(&best, r, i, Insisted, d.Limit, terms{share: d.Share, cap: d.Cap})
 		}
-		rank++
 	}
 	return best
 }
 
-func (v *View) decide(d Decision, g *Gateway, r Request, rank int, reason Reason, limit int) Decision {
-	d.Gateway, d.Endpoint, d.Incarnation = g.ID, g.Endpoint, g.Incarnation
-	d.Reason, d.Limit, d.Load, d.Rank = reason, limit, v.load(r, g, 1), rank
-	return d
+// Youngest returns the target that started last, other than this one; empty if
+// there is none. Whoever is handed over prefers it: in a rolling restart it is
+// the least likely to stop next, so that each supervisor moves once.
+// Incarnations of different gateways are comparable as far as their clocks
+// are, and a preference needs no more. It looks at every gateway.
+func (v *View) Youngest(except ring.GatewayID) ring.GatewayID {
+	best := -1
+	for i := range v.gateways {
+		g := &v.gateways[i]
+		if g.ID != except && v.target(g) && (best < 0 || g.Incarnation > v.gateways[best].Incarnation) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return ""
+	}
+	return v.gateways[best].ID
 }

@@ -78,7 +78,8 @@ func (s *Search) next(v *View) (*Ask, Decision) {
 	}
 	if s.asked >= s.asks {
 		if i := v.position(s.self); i >= 0 && v.target(&v.gateways[i]) && !slices.Contains(s.request.Avoid, s.self) {
-			return nil, v.decide(d, &v.gateways[i], s.request, 0, Unreachable, d.Cap)
+			v.write(&d, &s.request, i, Unreachable, d.Cap, terms{share: d.Share, cap: d.Cap})
+			return nil, d
 		}
 		return nil, Decision{Cap: d.Cap, Share: d.Share, Version: d.Version, Age: d.Age}
 	}
@@ -86,7 +87,7 @@ func (s *Search) next(v *View) (*Ask, Decision) {
 	insist := d.Reason == Full
 	if s.asked == s.asks && !insist {
 		insist = true
-		if d = v.least(s.request, d); d.Gateway == s.self {
+		if d = v.least(&s.request, d); d.Gateway == s.self {
 			return nil, d
 		}
 	}

@@ -4,7 +4,6 @@ package placement_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -117,35 +116,4 @@ func TestSearch(t *testing.T) {
 		require.Nil(t, ask)
 		require.Equal(t, ring.GatewayID("B"), d.Gateway)
 	})
-}
-
-func TestLedger(t *testing.T) {
-	now := time.Unix(100, 0)
-	all := gateways(0, 0)
-	var l placement.Ledger
-	l.Promise("m1", all[0], now.Add(time.Second))
-	l.Promise("m2", all[0], now.Add(2*time.Second))
-
-	seen := gateways(0, 0)
-	seen[0].Sequence++ // it has counted since
-	l.Apply(all)
-	require.Equal(t, 2, all[0].Promised)
-	require.Zero(t, all[0].Pending)
-	l.Apply(seen)
-	require.Equal(t, 2, seen[0].Pending)
-	require.Zero(t, seen[0].Promised)
-
-	g, ok := l.Target("m1")
-	require.True(t, ok)
-	require.Equal(t, ring.GatewayID("A"), g)
-
-	require.False(t, l.Expire("m1", now))
-	require.True(t, l.Expire("m1", now.Add(time.Second)), "S13: a promise whose supervisor never comes expires")
-	require.True(t, l.Settle("m2"))
-	require.False(t, l.Settle("m2"))
-	for m := range l.Members() {
-		t.Errorf("%s is still promised", m)
-	}
-	(&placement.Ledger{}).Apply(all)
-	require.Equal(t, 2, all[0].Promised)
 }

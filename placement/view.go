@@ -2,10 +2,11 @@
 
 // Package placement decides where a supervisor belongs.
 //
-// A [View] is one gateway's picture of the fleet, frozen: the ring, every
-// gateway's state and load, and how many supervisors are live. [View.Place]
-// walks the ring clockwise from the member's slot and takes the first gateway
-// with room; [View.Explain] tells a person how that came about.
+// A [View] is one gateway's picture of the fleet: the ring, every gateway's
+// state and load, and how many supervisors are live. [View.Place] finds the
+// first gateway with room, clockwise from the member's slot;
+// [View.Explain] tells a person how that came about, and [Predict] what a plan
+// of stops and starts will come to.
 //
 // Room has two steps, and together they keep the spread (most minus fewest
 // served) at 1 or below with fresh counts. With L live supervisors and G placeable
@@ -19,11 +20,12 @@
 // A picture is never quite fresh, and everybody who places from the same stale
 // picture sees the same room. So a [Search] asks the target to keep a place
 // before the supervisor is sent there ([Question], [Answer]); without a way to
-// ask, a [Ledger] counts what it has promised.
+// ask, a [Ledger] counts what it has promised, and a [Book] does so for many
+// goroutines.
 //
-// Everything here is pure: no clock, no randomness, no goroutine. Views are
-// immutable and safe for concurrent use; a Search and a Ledger belong to one
-// goroutine at a time.
+// Everything here is pure: no clock, no randomness, no goroutine. A View is
+// like a map: any number of goroutines may read it while nobody changes it. A
+// Search and a Ledger belong to one goroutine at a time.
 package placement
 
 import (
@@ -47,24 +49,38 @@ type Picture struct {
 	Age      time.Duration  // of the oldest of the facts; goes into every decision
 }
 
-// View is an immutable picture of the fleet, safe for concurrent use.
+// View is a picture of the fleet that placements are made from. It is made by
+// [NewView] for one ring, and kept up to date by [View.Set] and the like. It
+// may be read by many goroutines while none changes it.
 type View struct {
 	self      ring.GatewayID
 	ring      *ring.Ring
-	gateways  []Gateway // by position on the ring, then the rest by ID
+	layout    *layout
+	gateways  []Gateway  // by position on the ring, then the rest by ID
+	drafts    []Decision // by position: what a decision on that gateway says whoever asks
+	epochs    []uint32   // by position: how often a gateway has counted anew
 	live      int
 	placeable int
 	asking    bool
 	rivals    int
 	version   uint64
 	age       time.Duration
+
+	newcomer, resident terms // of a request without anybody to avoid
+
+	// The targets below a limit, by weight of a promise (1, or rivals) and limit. All
+	// limits in use lie next to each other, so that a few sets, each at its
+	// limit's remainder, hold them and those that were in use a moment ago.
+	rooms    [2][4]room
+	heaviest int  // the kind of rooms that is asked first: 1 if there are rivals
+	targets  room // all of them
 }
 
-// NewView freezes a picture. It copies p.Gateways. A gateway that is on the
+// NewView returns the view of a picture. It copies p.Gateways. A gateway that is on the
 // ring and not in the list is unknown, and so never a target.
 func NewView(p Picture) *View {
 	v := &View{
-		self: p.Self, ring: p.Ring, live: p.Live, asking: p.Asking, rivals: max(1, p.Rivals), version: p.Version, age: p.Age,
+		self: p.Self, ring: p.Ring, layout: newLayout(p.Ring), live: max(0, p.Live), asking: p.Asking, rivals: max(1, p.Rivals), version: p.Version, age: p.Age,
 		gateways: make([]Gateway, p.Ring.Len(), max(p.Ring.Len(), len(p.Gateways))),
 	}
 	for i, id := range p.Ring.Gateways() {
@@ -76,19 +92,96 @@ func NewView(p Picture) *View {
 		} else {
 			v.gateways = append(v.gateways, g)
 		}
-		if g.Placeable() {
-			v.placeable++
-		}
 	}
 	slices.SortFunc(v.gateways[p.Ring.Len():], func(a, b Gateway) int { return cmp.Compare(a.ID, b.ID) })
+	v.epochs = make([]uint32, len(v.gateways))
+	v.drafts = make([]Decision, len(v.gateways))
+	v.gather()
 	return v
 }
+
+// Clone returns a view of its own that shows the same.
+func (v *View) Clone() *View {
+	c := *v
+	c.gateways = slices.Clone(v.gateways)
+	c.epochs = slices.Clone(v.epochs)
+	c.drafts = slices.Clone(v.drafts)
+	for i := range c.rooms {
+		for j := range c.rooms[i] {
+			c.rooms[i][j].slots = slices.Clone(c.rooms[i][j].slots)
+		}
+	}
+	c.targets.slots = slices.Clone(c.targets.slots)
+	return &c
+}
+
+// Set takes newer facts of one gateway. What was promised to it stays: it is
+// the view's own, and g.Promised and g.Pending are not read. A gateway that the view has not
+// had before and that is not on the ring comes last on every walk. The ring itself stays:
+// when gateways come and go for good, make a new view.
+//
+// It takes time in proportion to the gateway's slots at most, and as a rule
+// none of them is touched.
+func (v *View) Set(g Gateway) {
+	i := v.position(g.ID)
+	if i < 0 {
+		rest := v.gateways[v.ring.Len():]
+		at, _ := slices.BinarySearchFunc(rest, g.ID, func(x Gateway, id ring.GatewayID) int { return cmp.Compare(x.ID, id) })
+		i = v.ring.Len() + at
+		v.gateways = slices.Insert(v.gateways, i, Gateway{ID: g.ID})
+		v.epochs = slices.Insert(v.epochs, i, 0)
+		v.drafts = slices.Insert(v.drafts, i, Decision{})
+	}
+	old := &v.gateways[i]
+	g.Promised, g.Pending = old.Promised, old.Pending
+	if g == *old {
+		return
+	}
+	if g.Counts.Newer(old.Counts) {
+		g.Pending, g.Promised = g.Pending+g.Promised, 0
+		v.epochs[i]++
+	}
+	v.put(i, g)
+}
+
+// SetLive tells how many supervisors are live now.
+func (v *View) SetLive(live int) {
+	if live = max(0, live); live != v.live {
+		v.live = live
+		v.measure()
+	}
+}
+
+// SetRivals tells how many gateways place from pictures like this one now; see [Picture].
+func (v *View) SetRivals(n int) {
+	if n = max(1, n); n != v.rivals {
+		v.rivals = n
+		for i := range v.rooms[1] {
+			v.rooms[1][i].limit = noRoom
+		}
+		v.measure()
+	}
+}
+
+// SetSource tells which facts the view shows now, and how old the oldest is.
+func (v *View) SetSource(version uint64, age time.Duration) { v.version, v.age = version, age }
 
 // Gateways returns the gateways, those on the ring in ID order first. It may be ranged over more
 // than once.
 func (v *View) Gateways() iter.Seq[Gateway] { return slices.Values(v.gateways) }
 
-// Live returns the number of live supervisors that the picture was made with.
+// Gateway returns one gateway, and whether the view has it.
+func (v *View) Gateway(id ring.GatewayID) (Gateway, bool) {
+	if i := v.position(id); i >= 0 {
+		return v.gateways[i], true
+	}
+	return Gateway{}, false
+}
+
+// Ring returns the ring that the view was made for.
+func (v *View) Ring() *ring.Ring { return v.ring }
+
+// Live returns the number of live supervisors.
 func (v *View) Live() int { return v.live }
 
 // Placeable returns how many gateways are placeable.
@@ -96,43 +189,132 @@ func (v *View) Placeable() int { return v.placeable }
 
 // Cap returns the even share, rounded up, of the supervisors that are live
 // now, without a newcomer; 0 if no gateway is placeable.
-func (v *View) Cap() int {
-	if v.placeable == 0 {
-		return 0
-	}
-	return (v.live + v.placeable - 1) / v.placeable
-}
+func (v *View) Cap() int { return v.resident.cap }
 
 // CapFor returns the cap that [View.Place] applies to this request.
 func (v *View) CapFor(r Request) int {
-	t, _ := v.terms(r)
+	t, _ := v.terms(&r)
 	return t.cap
 }
 
 // target reports whether g may be given somebody: placeable, and either the
 // one who looks or one that can be dialled.
 func (v *View) target(g *Gateway) bool {
-	return g.Placeable() && (g.ID == v.self || g.Endpoint != "")
+	return g.Placeable() && (g.Endpoint != "" || g.ID == v.self)
 }
 
-// walk yields positions of v.gateways in the member's walk order: prefer
-// first, then clockwise, then those that are not on the ring.
-func (v *View) walk(m ring.MemberID, prefer int) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		if prefer >= 0 && !yield(prefer) {
-			return
+// draft is what a decision on g says whoever asks.
+func draft(g *Gateway) Decision {
+	return Decision{Gateway: g.ID, Endpoint: g.Endpoint, Incarnation: g.Incarnation, Load: max(0, g.weighed(1))}
+}
+
+// put replaces the gateway at position i and keeps the sets right.
+func (v *View) put(i int, g Gateway) {
+	old := &v.gateways[i]
+	was, is := v.target(old), v.target(&g)
+	before, after := old.weighed(1), g.weighed(1)
+	heavyBefore, heavyAfter := old.weighed(v.rivals), g.weighed(v.rivals)
+	placeable := v.placeable
+	if old.Placeable() {
+		placeable--
+	}
+	if g.Placeable() {
+		placeable++
+	}
+	*old = g
+	v.drafts[i] = draft(&g)
+	if was != is {
+		v.layout.flip(&v.targets, i, is)
+	}
+	if !was {
+		before, heavyBefore = unlimited, unlimited
+	}
+	if !is {
+		after, heavyAfter = unlimited, unlimited
+	}
+	v.sift(0, i, before, after)
+	if v.rivals > 1 {
+		v.sift(1, i, heavyBefore, heavyAfter)
+	}
+	if placeable != v.placeable {
+		v.placeable = placeable
+		v.measure()
+	}
+}
+
+// sift takes the gateway into the sets of one kind, or out of them, as its load
+// changes; the load of one that is no target is unlimited.
+func (v *View) sift(kind, i, before, after int) {
+	rooms := &v.rooms[kind]
+	for k := range rooms {
+		s := &rooms[k] // not in use: no load is below its limit
+		if had, has := before < s.limit, after < s.limit; had != has {
+			v.layout.flip(s, i, has)
 		}
-		for i := range v.ring.Walk(m) {
-			if i != prefer && !yield(i) {
-				return
-			}
+	}
+}
+
+// gather makes everything anew that follows from the gateways.
+func (v *View) gather() {
+	for i := range v.rooms {
+		for j := range v.rooms[i] {
+			v.rooms[i][j].limit = noRoom
 		}
-		for i := v.ring.Len(); i < len(v.gateways); i++ {
-			if i != prefer && !yield(i) {
-				return
+	}
+	v.placeable = 0
+	v.layout.empty(&v.targets, unlimited)
+	for i := range v.gateways {
+		g := &v.gateways[i]
+		v.drafts[i] = draft(g)
+		if g.Placeable() {
+			v.placeable++
+		}
+		if v.target(g) {
+			v.layout.flip(&v.targets, i, true)
+		}
+	}
+	v.measure()
+}
+
+// measure computes the limits, and makes the sets that they need.
+func (v *View) measure() {
+	v.resident, v.newcomer = terms{}, terms{}
+	if v.placeable > 0 {
+		v.resident = even(v.live, v.placeable)
+		v.newcomer = v.resident.andOne(v.live, v.placeable)
+	}
+	v.heaviest = min(1, v.rivals-1)
+	for kind := range v.heaviest + 1 {
+		// No limit is below the first or above the second, and they are next to each other.
+		for _, limit := range [...]int{v.resident.share, v.newcomer.cap} {
+			if s := v.room(kind, limit); s.limit != limit {
+				v.fill(s, kind, limit)
 			}
 		}
 	}
+}
+
+// fill makes s the set for the limit.
+func (v *View) fill(s *room, kind, limit int) {
+	v.layout.empty(s, limit)
+	weight := v.weight(kind)
+	for i := range v.gateways {
+		if g := &v.gateways[i]; v.target(g) && g.weighed(weight) < limit {
+			v.layout.flip(s, i, true)
+		}
+	}
+}
+
+func (v *View) room(kind, limit int) *room {
+	return &v.rooms[kind][uint(limit)%uint(len(v.rooms[kind]))]
+}
+
+// weight is how often a promise counts in the sets of this kind.
+func (v *View) weight(kind int) int {
+	if kind == 0 {
+		return 1
+	}
+	return v.rivals
 }
 
 // position finds a gateway, or returns -1.

@@ -28,8 +28,9 @@ type Output struct {
 	Tells      []Tell
 	Sends      []roster.Send
 	Departures []Departure
-	Conflicts  []roster.Conflict // a newer process uses this gateway's ID
-	Rejected   []roster.Rejected // messages and links that were ignored, and why
+	Conflicts  []roster.Conflict  // a newer process uses this gateway's ID
+	Disagrees  []roster.Disagrees // gateways that compute other rings than this one
+	Rejected   []roster.Rejected  // messages and links that were ignored, and why
 }
 
 // Admission is one gateway's admission as a pure machine: what happens goes
@@ -46,7 +47,8 @@ type Admission struct {
 	reserved map[ring.MemberID]reservation
 	expected int              // of the seats on hold: those that were asked for
 	ledger   placement.Ledger // who was sent where
-	asking   []*Admitting     // whose question is out
+	picture  picture
+	asking   []*Admitting // whose question is out
 	turns    turns
 	rivalry  rivalry
 	departed map[ring.MemberID]placement.Generation // during a drain: whose stream closed, in case it shows up elsewhere
@@ -268,7 +270,7 @@ func (a *Admission) place(now time.Time, p *Admitting) {
 		r.Home, r.Avoid = a.cfg.Gateway, []ring.GatewayID{a.cfg.Gateway}
 	}
 	if p.leaving || a.draining {
-		r.Prefer = a.youngest(v)
+		r.Prefer = v.Youngest(a.cfg.Gateway)
 	}
 	p.search = placement.NewSearch(a.cfg.Gateway, a.cfg.Asks, r)
 	ask, d := p.search.Begin(v)
@@ -369,11 +371,9 @@ func (a *Admission) conclude(p *Admitting, v Verdict) {
 
 // promise notes where the member was sent.
 func (a *Admission) promise(now time.Time, p *Admitting) {
-	if g, ok := a.roster.Gateway(p.Decision.Gateway); ok {
-		until := now.Add(a.cfg.Reserve)
-		a.ledger.Promise(p.hello.Member, g, until)
-		a.agenda.add(until, p.hello.Member)
-	}
+	until := now.Add(a.cfg.Reserve)
+	a.ledger.Promise(p.hello.Member, p.Decision.Gateway, until)
+	a.agenda.add(until, p.hello.Member)
 }
 
 // Step feeds the roster: messages and what the transport saw.
@@ -393,6 +393,8 @@ func (a *Admission) step(now time.Time, ev roster.Event) {
 			}
 		case roster.Conflict:
 			a.out.Conflicts = append(a.out.Conflicts, act)
+		case roster.Disagrees:
+			a.out.Disagrees = append(a.out.Disagrees, act)
 		case roster.Rejected:
 			a.out.Rejected = append(a.out.Rejected, act)
 		}

@@ -85,17 +85,3 @@ func (a *Admission) moveReason() Reason {
 	}
 	return ReasonPlaced
 }
-
-// youngest returns the target that started last. Whoever is handed over
-// prefers it: in a rolling restart it is the least likely to stop next, so
-// that each supervisor moves once. Incarnations of different gateways are
-// comparable as far as their clocks are, and a preference needs no more.
-func (a *Admission) youngest(v *placement.View) ring.GatewayID {
-	var best placement.Gateway
-	for g := range v.Gateways() {
-		if g.ID != a.cfg.Gateway && g.Placeable() && g.Endpoint != "" && g.Incarnation > best.Incarnation {
-			best = g
-		}
-	}
-	return best.ID
-}

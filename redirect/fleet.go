@@ -3,6 +3,7 @@
 package redirect
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -27,44 +28,72 @@ func (a *Admission) request(h Hello) placement.Request {
 	} else if _, ok := a.reserved[h.Member]; ok {
 		r.Home = a.cfg.Gateway
 	} else if sent, ok := a.ledger.Target(h.Member); ok {
-		r.Home = sent
+		r.Home, r.Promised = sent, a.cfg.Peers == nil
 	}
 	return r
 }
 
-// view freezes the fleet as this gateway sees it now.
+// picture is the view that placements are made from, kept up to date with the roster.
+type picture struct {
+	view     *placement.View
+	ring     *ring.Ring
+	version  uint64 // of the roster
+	expected int
+}
+
+// view returns the fleet as this gateway sees it now. It is good until the next change.
 func (a *Admission) view(now time.Time) *placement.View {
-	p := placement.Picture{
-		Self: a.cfg.Gateway, Ring: a.roster.Ring(), Gateways: slices.Collect(a.roster.Gateways()), Asking: a.cfg.Peers != nil,
-		Live: a.roster.Live(), Version: a.roster.Version(), Age: a.roster.Age(now),
-	}
-	for i := range p.Gateways {
-		if g := &p.Gateways[i]; g.ID == a.cfg.Gateway {
-			g.Held -= a.expected // they are sure to come
-			g.Reserved += a.expected
-			if g.State == placement.Starting {
-				g.State = placement.Ready // a hello that came here shows that it serves
-			}
+	p := &a.picture
+	if circle := a.roster.Ring(); p.view == nil || p.ring != circle {
+		p.ring = circle
+		p.view = placement.NewView(placement.Picture{
+			Self: a.cfg.Gateway, Ring: circle, Gateways: slices.Collect(a.gateways()), Asking: a.cfg.Peers != nil,
+		})
+		if a.cfg.Peers == nil {
+			a.ledger.Bind(p.view)
+		}
+	} else if p.version != a.roster.Version() || p.expected != a.expected {
+		for g := range a.gateways() {
+			p.view.Set(g)
 		}
 	}
-	if p.Asking {
-		p.Live += a.turns.newcomers + a.unseen()
-		return placement.NewView(p)
+	p.version, p.expected = a.roster.Version(), a.expected
+	p.view.SetSource(p.version, a.roster.Age(now))
+	live := a.roster.Live()
+	if a.cfg.Peers != nil {
+		p.view.SetLive(live + a.turns.newcomers + a.unseen())
+		return p.view
 	}
-	a.ledger.Apply(p.Gateways)
 	for m := range a.ledger.Members() {
 		if _, _, ok := a.roster.Home(m); !ok {
-			p.Live++
+			live++
 		}
 	}
-	if !a.draining { // a gateway that drains places alone
-		for _, g := range p.Gateways {
-			if g.Placeable() {
-				p.Rivals++
+	p.view.SetLive(live)
+	if a.draining { // a gateway that drains places alone
+		p.view.SetRivals(1)
+	} else {
+		p.view.SetRivals(p.view.Placeable())
+	}
+	return p.view
+}
+
+// gateways yields every gateway as placements see it.
+func (a *Admission) gateways() iter.Seq[placement.Gateway] {
+	return func(yield func(placement.Gateway) bool) {
+		for g := range a.roster.Gateways() {
+			if g.ID == a.cfg.Gateway {
+				g.Held -= a.expected // they are sure to come
+				g.Reserved += a.expected
+				if g.State == placement.Starting {
+					g.State = placement.Ready // a hello that came here shows that it serves
+				}
+			}
+			if !yield(g) {
+				return
 			}
 		}
 	}
-	return placement.NewView(p)
 }
 
 // unseen is how many newcomers are asked for and not in their target's counts yet, even if it has said yes.

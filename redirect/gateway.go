@@ -43,9 +43,10 @@ type Gateway struct {
 // Hooks are what a user may watch. They are called without the gateway's lock,
 // on the goroutine at work: they must not block. Each may be nil.
 type Hooks struct {
-	Verdict  func(Observation)     // a hello has got its verdict
-	Conflict func(roster.Conflict) // a newer process uses this gateway's ID
-	Rejected func(roster.Rejected) // a message or a link was ignored
+	Verdict   func(Observation)      // a hello has got its verdict
+	Conflict  func(roster.Conflict)  // a newer process uses this gateway's ID
+	Disagrees func(roster.Disagrees) // another gateway computes other rings than this one; once for each of its processes
+	Rejected  func(roster.Rejected)  // a message or a link was ignored
 }
 
 // Observation is one hello and what became of it.
@@ -160,6 +161,11 @@ func (g *Gateway) do(f func(now time.Time, a *Admission)) {
 	if g.hooks.Conflict != nil {
 		for _, c := range out.Conflicts {
 			g.hooks.Conflict(c)
+		}
+	}
+	if g.hooks.Disagrees != nil {
+		for _, d := range out.Disagrees {
+			g.hooks.Disagrees(d)
 		}
 	}
 	if g.hooks.Rejected != nil {
@@ -311,6 +317,13 @@ func (g *Gateway) Supervisors() (all []Supervisor) {
 func (g *Gateway) Gateways() (all []placement.Gateway) {
 	g.do(func(_ time.Time, a *Admission) { all = slices.Collect(a.Roster().Gateways()) })
 	return all
+}
+
+// Disagreeing returns the gateways that compute other rings than this one, in
+// ID order, as [roster.Roster.Disagreeing] has it.
+func (g *Gateway) Disagreeing() (odd []ring.GatewayID) {
+	g.do(func(_ time.Time, a *Admission) { odd = slices.Collect(a.Roster().Disagreeing()) })
+	return odd
 }
 
 // Ready returns whether supervisors may dial this gateway and whether callers may use it, and why.

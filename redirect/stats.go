@@ -40,6 +40,8 @@ type Stats struct {
 	Stale     bool // the view is not to be relied on, and nobody is sent anywhere on it
 	ViewAge   time.Duration
 
+	RingMismatches int // known gateways that compute other rings than this one
+
 	Placements map[placement.Reason]uint64
 	Verdicts   map[Outcome]map[Reason]uint64
 	OverCap    map[Reason]uint64 // accepted above the cap
@@ -79,6 +81,9 @@ func (a *Admission) Stats(now time.Time) Stats {
 	s.Gaps, s.Snapshots = repairs.Gaps, repairs.Snapshots
 	for range v.Gateways() {
 		s.Gateways++
+	}
+	for range a.roster.Disagreeing() {
+		s.RingMismatches++
 	}
 	for m, sessions := range a.children.byMember {
 		if a.present(m) != nil {

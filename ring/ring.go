@@ -78,6 +78,28 @@ func (r *Ring) Without(ids ...GatewayID) *Ring {
 	return build(r.cfg, rest, xxhash.Sum64)
 }
 
+// With returns the ring of these gateways too, equal to the one that [New]
+// makes of all of them under the same Config; nil counts as the zero Config. Those that it has already are
+// ignored, and the ring itself is returned if nothing is added. The error is that of [New].
+func (r *Ring) With(ids ...GatewayID) (*Ring, error) {
+	all := slices.Clone(ids)
+	for _, id := range r.Gateways() {
+		all = append(all, id)
+	}
+	all, fault := distinct(all)
+	if fault != nil {
+		return nil, fault
+	}
+	if len(all) == r.Len() {
+		return r, nil
+	}
+	var cfg Config
+	if r != nil {
+		cfg = r.cfg
+	}
+	return build(cfg.withDefaults(), all, xxhash.Sum64), nil
+}
+
 // Owner returns the owner of m's slot, and false if the ring is empty. It
 // takes one hash and one read of the table, and does not allocate.
 func (r *Ring) Owner(m MemberID) (GatewayID, bool) {
@@ -91,6 +113,26 @@ func (r *Ring) Owner(m MemberID) (GatewayID, bool) {
 // on the gateways.
 func (r *Ring) Slot(m MemberID) int {
 	return int(xxhash.Sum64String(string(m)) % uint64(r.Slots()))
+}
+
+// Locate returns m's slot and the position of the gateway that owns it, or -1
+// if the ring is empty.
+func (r *Ring) Locate(m MemberID) (slot, owner int) {
+	if r == nil || len(r.table) == 0 {
+		return r.Slot(m), -1
+	}
+	slot = int(xxhash.Sum64String(string(m)) % uint64(len(r.table)))
+	return slot, int(r.table[slot])
+}
+
+// At returns the position of the gateway that owns the slot, for callers that
+// keep what they know of slots in an array; -1 if there is no such slot or no
+// gateway.
+func (r *Ring) At(slot int) int {
+	if r == nil || uint(slot) >= uint(len(r.table)) {
+		return -1
+	}
+	return int(r.table[slot])
 }
 
 // Slots returns the number of slots, also of an empty ring.

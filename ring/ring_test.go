@@ -101,6 +101,10 @@ func TestEmptyRing(t *testing.T) {
 			require.Equal(t, DefaultSlots, r.Slots())
 			require.Equal(t, newRing(t, Config{}, "a").Slot("s"), r.Slot("s"))
 			require.Empty(t, r.Gateway(0))
+			slot, position := r.Locate("s")
+			require.Equal(t, r.Slot("s"), slot)
+			require.Equal(t, -1, position)
+			require.Equal(t, -1, r.At(slot))
 			_, ok = r.Index("a")
 			require.False(t, ok)
 			_, ok = r.Index("")
@@ -122,11 +126,22 @@ func TestOwnerIsTheOwnerOfTheSlot(t *testing.T) {
 		owner, ok := r.Owner(m)
 		require.True(t, ok)
 		require.Equal(t, table[r.Slot(m)], owner)
+		slot, position := r.Locate(m)
+		require.Equal(t, r.Slot(m), slot)
+		require.Equal(t, owner, r.Gateway(position))
+		require.Equal(t, position, r.At(slot))
 		for first := range r.Clockwise(m) {
 			require.Equal(t, owner, first)
 			break
 		}
 	}
+}
+
+func TestAtOfNoSlot(t *testing.T) {
+	r := newRing(t, Config{}, "a", "b")
+	require.Equal(t, -1, r.At(-1))
+	require.Equal(t, -1, r.At(r.Slots()))
+	require.Equal(t, -1, r.At(math.MaxInt))
 }
 
 func TestNeitherOrderNorDuplicatesMatter(t *testing.T) {
@@ -165,6 +180,46 @@ func TestWithoutEqualsTheRingOfTheRest(t *testing.T) {
 	r := newRing(t, Config{}, "a", "b")
 	require.Same(t, r, r.Without())
 	require.Same(t, r, r.Without("c", ""))
+}
+
+func TestWithEqualsTheRingOfAll(t *testing.T) {
+	rnd := random(t)
+	for range 60 {
+		cfg := Config{Slots: someSlots[rnd.IntN(len(someSlots))], Load: someLoads[rnd.IntN(len(someLoads))]}
+		ids := randomIDs(rnd, rnd.IntN(40))
+		want := newRing(t, cfg, ids...)
+		rnd.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		n := rnd.IntN(len(ids) + 1)
+		r := newRing(t, cfg, ids[:n]...)
+		before := r.Fingerprint()
+		more := slices.Concat(ids[n:], ids[:n/2]) // some that it has already
+		added := slices.Clone(more)
+		got, err := r.With(more...)
+		require.NoError(t, err)
+		require.Equal(t, want.Fingerprint(), got.Fingerprint(), "%v %q with %q", cfg, ids[:n], more)
+		require.Equal(t, owners(want), owners(got))
+		require.Equal(t, before, r.sum(), "the ring itself has changed")
+		require.Equal(t, added, more, "the slice remains the caller's")
+	}
+	r := newRing(t, Config{}, "a", "b")
+	for _, ids := range [][]GatewayID{nil, {"b"}, {"a", "b", "a"}} {
+		got, err := r.With(ids...)
+		require.NoError(t, err)
+		require.Same(t, r, got)
+	}
+	for _, empty := range []*Ring{nil, {}, newRing(t, Config{})} {
+		got, err := empty.With("b", "a")
+		require.NoError(t, err)
+		require.Equal(t, r, got)
+	}
+	none, err := (*Ring)(nil).With()
+	require.NoError(t, err)
+	require.Nil(t, none)
+
+	_, err = r.With("c", "")
+	require.ErrorContains(t, err, "gateways[1] is empty")
+	_, err = r.With(statefulSet(MaxGateways)...)
+	require.ErrorContains(t, err, "65538 gateways")
 }
 
 func TestGatewaysAreInIDOrder(t *testing.T) {
@@ -285,6 +340,11 @@ func TestNothingIsAllocatedToRead(t *testing.T) {
 		for name, read := range map[string]func(){
 			"Owner": func() { g, _ := r.Owner("supervisor-17"); sum += len(g) },
 			"Slot":  func() { sum += r.Slot("supervisor-17") },
+			"At":    func() { sum += r.At(17) },
+			"Locate": func() {
+				slot, position := r.Locate("supervisor-17")
+				sum += slot + position
+			},
 			"Index": func() { i, _ := r.Index("gw-2"); sum += i },
 			"Share": func() { sum += r.Share("gw-2") },
 			"Walk": func() {

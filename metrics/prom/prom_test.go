@@ -51,7 +51,7 @@ func TestS9(t *testing.T) {
 
 func TestExposition(t *testing.T) {
 	stats := func() redirect.Stats {
-		return redirect.Stats{Served: 12, MostSessions: 40, HandoffsMoved: 3, HandoffsLeftBehind: 1}
+		return redirect.Stats{Served: 12, MostSessions: 40, RingMismatches: 2, HandoffsMoved: 3, HandoffsLeftBehind: 1}
 	}
 	err := testutil.GatherAndCompare(registry(t, stats), strings.NewReader(`
 # HELP evenring_handoffs_total Supervisors served when a drain of this gateway began, by what became of them.
@@ -59,13 +59,16 @@ func TestExposition(t *testing.T) {
 evenring_handoffs_total{outcome="closed"} 0
 evenring_handoffs_total{outcome="left-behind"} 1
 evenring_handoffs_total{outcome="moved"} 3
+# HELP evenring_ring_mismatches Known gateways that compute other rings than this one, by another version or configuration.
+# TYPE evenring_ring_mismatches gauge
+evenring_ring_mismatches 2
 # HELP evenring_sessions_per_supervisor_max Most child sessions on one supervisor that is attached to this gateway.
 # TYPE evenring_sessions_per_supervisor_max gauge
 evenring_sessions_per_supervisor_max 40
 # HELP evenring_supervisors_served Supervisors attached to this gateway.
 # TYPE evenring_supervisors_served gauge
 evenring_supervisors_served 12
-`), "evenring_supervisors_served", "evenring_sessions_per_supervisor_max", "evenring_handoffs_total")
+`), "evenring_supervisors_served", "evenring_sessions_per_supervisor_max", "evenring_ring_mismatches", "evenring_handoffs_total")
 	require.NoError(t, err)
 }
 

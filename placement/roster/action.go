@@ -36,6 +36,13 @@ type (
 		Endpoint    string                // where it is
 	}
 
+	// Disagrees: Gateway, another one, computes rings in another way than this
+	// one: it was given another [Config].Ring, or is of a build that computes
+	// another table from the same. Until one of the two is replaced, they send
+	// some members to different gateways. Given once for each incarnation; see
+	// [Roster.Disagreeing].
+	Disagrees struct{ Gateway ring.GatewayID }
+
 	// Rejected: a message or a link was ignored. Err is one of this package's
 	// errors, wrapped.
 	Rejected struct {
@@ -44,7 +51,8 @@ type (
 	}
 )
 
-func (Send) action()     {}
-func (Placed) action()   {}
-func (Conflict) action() {}
-func (Rejected) action() {}
+func (Send) action()      {}
+func (Placed) action()    {}
+func (Conflict) action()  {}
+func (Disagrees) action() {}
+func (Rejected) action()  {}

@@ -79,7 +79,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			all := snapshotOf(b, members)
 			b.ReportAllocs()
 			for b.Loop() {
-				r, err := New(epoch, Config{Gateway: "gw-1", Incarnation: 1})
+				r, err := New(epoch, Config{Gateway: "gw-1", Incarnation: 1, Ring: smallRing})
 				require.NoError(b, err)
 				var buf []byte
 				for _, s := range all {

@@ -36,7 +36,10 @@ func Append(dst []byte, m Message) []byte {
 	case Heartbeat:
 		dst = append(dst, codecVersion, kindHeartbeat)
 		dst = appendOrigin(dst, m.Origin)
-		return binary.LittleEndian.AppendUint64(dst, m.Digest)
+		dst = binary.LittleEndian.AppendUint64(dst, m.Digest)
+		if m.Layout != 0 { // nothing follows it yet
+			dst = binary.LittleEndian.AppendUint64(dst, m.Layout)
+		}
 	case Delta:
 		dst = append(dst, codecVersion, kindDelta)
 		dst = appendOrigin(dst, m.Origin)
@@ -104,7 +107,7 @@ func Decode(b []byte) (Message, error) {
 	var m Message
 	switch b[1] {
 	case kindHeartbeat:
-		m = Heartbeat{Origin: d.origin(), Digest: d.digest()}
+		m = Heartbeat{Origin: d.origin(), Digest: d.digest(), Layout: d.appended()}
 	case kindDelta:
 		m = Delta{Origin: d.origin(), From: d.number(), Changes: d.changes()}
 	case kindSnapshot:
@@ -181,6 +184,14 @@ func (d *decoder) digest() uint64 {
 	v := binary.LittleEndian.Uint64(d.rest)
 	d.rest = d.rest[8:]
 	return v
+}
+
+// appended reads a digest that earlier versions do not write.
+func (d *decoder) appended() uint64 {
+	if len(d.rest) == 0 {
+		return 0
+	}
+	return d.digest()
 }
 
 func (d *decoder) string() string {

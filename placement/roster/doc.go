@@ -42,4 +42,13 @@
 // [Roster.Stale] says so. A failed, partial or unexpectedly empty list from
 // discovery has the same effect on purging. A gateway that is proven to have
 // left is removed at once.
+//
+// # Whether all compute the same ring
+//
+// Gateways place alike only if they compute the same ring from the same
+// gateways. Heartbeats carry the fingerprint of a ring over a fixed set of
+// names, the layout: it differs if the [Config] of the ring does, or if a build
+// computes another table, and it does not depend on whom a gateway knows just
+// now. [Roster.Disagreeing] tells whose layout differs. A gateway that says
+// nothing of its layout, such as one of an earlier version, is not among them.
 package roster

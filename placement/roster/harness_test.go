@@ -19,6 +19,9 @@ import (
 // epoch is when every test starts.
 var epoch = time.Unix(1_700_000_000, 0)
 
+// smallRing is soon computed, by which tests that start many rosters are not slow.
+var smallRing = ring.Config{Slots: 13}
+
 func at(d time.Duration) time.Time { return epoch.Add(d) }
 
 // fleet is a few rosters and the messages between them. Every message passes the codec.
@@ -55,7 +58,7 @@ func newFleet(t *testing.T, ids ...ring.GatewayID) *fleet {
 }
 
 func (f *fleet) start(id ring.GatewayID, inc placement.Incarnation) {
-	cfg := Config{Gateway: id, Incarnation: inc, Endpoint: fmt.Sprintf("%s.%d:443", id, inc)}
+	cfg := Config{Gateway: id, Incarnation: inc, Endpoint: fmt.Sprintf("%s.%d:443", id, inc), Ring: smallRing}
 	if f.change != nil {
 		f.change(&cfg)
 	}

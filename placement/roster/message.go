@@ -31,10 +31,11 @@ type Origin struct {
 }
 
 // Heartbeat says that a gateway is alive and how far its record has got. It
-// reveals a copy that is behind or wrong.
+// reveals a copy that is behind or wrong, and a gateway whose ring is another.
 type Heartbeat struct {
 	Origin
 	Digest uint64 // of the members at Sequence
+	Layout uint64 // how the gateway computes rings: equal if alike; 0: it does not say
 }
 
 // Delta carries the changes after From, up to and including Sequence. A member

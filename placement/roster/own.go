@@ -126,7 +126,7 @@ func (r *Roster) flush() {
 	o.from = r.self.have
 	if overflow {
 		o.clear()
-		r.send("", Heartbeat{Origin: r.origin(), Digest: r.self.digest})
+		r.send("", r.beat())
 		return
 	}
 	origin := r.origin()
@@ -162,7 +162,11 @@ func (r *Roster) send(to ring.GatewayID, m Message) {
 // heartbeat tells what has gathered and returns the heartbeat to follow it.
 func (r *Roster) heartbeat() Heartbeat {
 	r.flush()
-	return Heartbeat{Origin: r.origin(), Digest: r.self.digest}
+	return r.beat()
+}
+
+func (r *Roster) beat() Heartbeat {
+	return Heartbeat{Origin: r.origin(), Digest: r.self.digest, Layout: r.self.layout}
 }
 
 // snapshot tells what has gathered and sends the whole record.

@@ -5,6 +5,7 @@ package roster
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,9 @@ func newChaos(t *testing.T, seed uint64, gateways int) *chaos {
 	f.change = func(c *Config) {
 		if seed%2 == 0 {
 			c.PageBytes, c.Outbox = minPageBytes, 16
+		}
+		if seed%3 == 0 && f.rng.IntN(3) == 0 {
+			c.Ring.Slots = 11 // by mistake
 		}
 	}
 	c := &chaos{fleet: f, truth: make(map[ring.GatewayID]*truth)}
@@ -125,6 +129,13 @@ func (c *chaos) agree(t *testing.T, when string) {
 			require.Equal(t, want.reserved, g.Reserved)
 			require.False(t, g.Suspect)
 		}
+		var others []ring.GatewayID
+		for _, of := range c.ids() {
+			if c.nodes[of].cfg.Ring != r.cfg.Ring {
+				others = append(others, of)
+			}
+		}
+		require.Equal(t, others, slices.Collect(r.Disagreeing()), "%s: whose rings %s finds to be others", when, id)
 		require.Equal(t, c.nodes[c.ids()[0]].Live(), r.Live())
 		audit(t, r)
 	}

@@ -117,6 +117,7 @@ func (r *Roster) restart(rec *record, inc placement.Incarnation) {
 
 func (r *Roster) receiveHeartbeat(now time.Time, rec *record, m Heartbeat) {
 	rec.asked = false
+	r.receiveLayout(rec, m.Layout)
 	if m.Sequence == rec.have {
 		rec.wrong = m.Digest != rec.digest
 		rec.caughtUp()

@@ -18,6 +18,7 @@ type record struct {
 	incarnation placement.Incarnation
 	endpoint    string
 	state       placement.State
+	layout      uint64           // how it computes rings; 0: it has not said
 	newest      placement.Counts // the newest figures, whoever told them
 	told        uint64           // the highest number that the gateway itself has named
 	have        uint64           // the number that the members have got to

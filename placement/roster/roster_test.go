@@ -83,7 +83,7 @@ func TestBatch(t *testing.T) {
 	due, ok := r.Deadline()
 	require.True(t, ok)
 	require.Equal(t, epoch, due, "the first heartbeat is due at once")
-	require.Equal(t, []Action{Send{Message: Heartbeat{Origin: r.origin()}}}, r.Step(epoch, Tick{}))
+	require.Equal(t, []Action{Send{Message: Heartbeat{Origin: r.origin(), Layout: r.self.layout}}}, r.Step(epoch, Tick{}))
 
 	require.Empty(t, r.Step(epoch, Attached{"m", 1}))
 	require.Empty(t, r.Step(at(5*time.Millisecond), Attached{"n", 1}))

@@ -25,13 +25,16 @@ func (p *process) hooks() redirect.Hooks {
 				slog.String("reason", o.Verdict.Reason.String()),
 				slog.String("gateway", string(o.Verdict.Gateway)),
 				slog.Int("asks", o.Asks),
-				slog.Int("rank", o.Decision.Rank),
+				slog.Int("load", o.Decision.Load),
 				slog.Int("cap", o.Verdict.Cap),
 			)...)
 		},
 		Conflict: func(c roster.Conflict) {
 			p.log.Error("a newer process uses this gateway's ID", "incarnation", c.Incarnation, "endpoint", c.Endpoint)
 			p.fail(ErrSuperseded)
+		},
+		Disagrees: func(d roster.Disagrees) {
+			p.log.Warn("a gateway computes other rings than this one: is it of another build?", "gateway", d.Gateway)
 		},
 		Rejected: func(r roster.Rejected) {
 			p.log.Debug("roster message ignored", "from", r.From, "error", r.Err)

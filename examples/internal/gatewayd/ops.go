@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -57,11 +58,11 @@ func (p *process) ready() (bool, string) {
 }
 
 func (p *process) fleetPage(w http.ResponseWriter, _ *http.Request) {
-	printFleet(w, p.gateway.ID(), p.gateway.Stats(), p.gateway.Gateways())
+	printFleet(w, p.gateway.ID(), p.gateway.Stats(), p.gateway.Gateways(), p.gateway.Disagreeing())
 }
 
-// printFleet writes the fleet as one gateway sees it.
-func printFleet(w io.Writer, self ring.GatewayID, s redirect.Stats, fleet []placement.Gateway) {
+// printFleet writes the fleet as one gateway sees it. odd are those that compute other rings.
+func printFleet(w io.Writer, self ring.GatewayID, s redirect.Stats, fleet []placement.Gateway, odd []ring.GatewayID) {
 	fmt.Fprintf(w, "live %d, cap %d, skew %.3f, %d of %d gateways placeable, view %v old", s.Live, s.Cap, s.Skew, s.Placeable, s.Gateways, s.ViewAge.Round(time.Millisecond))
 	if s.Stale {
 		fmt.Fprint(w, " and stale")
@@ -76,6 +77,9 @@ func printFleet(w io.Writer, self ring.GatewayID, s redirect.Stats, fleet []plac
 		}
 		if g.Suspect {
 			state += ", suspect"
+		}
+		if slices.Contains(odd, g.ID) {
+			state += ", another ring"
 		}
 		if g.Known {
 			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\n", id, state, g.Attached, g.Held, g.Reserved, g.Endpoint)

@@ -3,10 +3,13 @@
 package gatewayd_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +21,9 @@ import (
 	"github.com/evenring/evenring/examples/internal/report"
 	"github.com/evenring/evenring/examples/internal/tlsflags"
 	"github.com/evenring/evenring/examples/internal/tlsflags/tlstest"
+	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/placement/roster"
+	"github.com/evenring/evenring/placement/roster/gossip"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/ring"
 )
@@ -33,7 +39,7 @@ func TestServes(t *testing.T) {
 	verdict, _ := plain(t).attach(a.where.Endpoint, "edge-1")
 	require.Equal(t, ring.GatewayID("a"), verdict.Gateway)
 	require.Equal(t, a.where.Endpoint, verdict.Endpoint)
-	_, logged := a.log.line("level=INFO", "msg=admission", "member=edge-1", "outcome=accept", "reason=placed", "gateway=a", "asks=0", "rank=0", "cap=1")
+	_, logged := a.log.line("level=INFO", "msg=admission", "member=edge-1", "outcome=accept", "reason=placed", "gateway=a", "asks=0", "load=0", "cap=1")
 	require.True(t, logged, a.log)
 }
 
@@ -89,6 +95,41 @@ func TestTwoGatewaysShare(t *testing.T) {
 	}
 	_, logged := all[0].log.line("outcome=redirect", "gateway=b", "asks=1")
 	require.True(t, logged, all[0].log)
+}
+
+// A gateway of another build, or with another configuration, joins: an operator
+// sees it on the page, in the metrics and in the log, until it is put right.
+func TestAnotherRingShows(t *testing.T) {
+	a := ready(t, quick("a"))
+	join := func(slots int) (leave func()) {
+		b, err := redirect.NewGateway(redirect.Config{
+			Gateway: "b", Incarnation: placement.Incarnation(time.Now().UnixNano()), Endpoint: "127.0.0.1:9",
+			Roster: roster.Config{Ring: ring.Config{Slots: slots}},
+		}, redirect.Hooks{})
+		require.NoError(t, err)
+		mesh, err := gossip.Join(t.Context(), gossip.Config{
+			Gateway: "b", Incarnation: b.Incarnation(), Bind: "127.0.0.1:0", Seeds: []string{a.where.Gossip},
+		}, b)
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { b.Run(ctx, mesh) })
+		leave = sync.OnceFunc(func() { stop(); running.Wait(); _ = mesh.Close() })
+		t.Cleanup(leave)
+		return leave
+	}
+	leave := join(4093)
+	a.shows("/fleet", " ready, another ring ")
+	a.shows("/metrics", "\nevenring_ring_mismatches 1\n")
+	logged := func() bool { _, ok := a.log.line("level=WARN", "gateway=b", "other rings"); return ok }
+	require.Eventually(t, logged, patience, 10*time.Millisecond)
+
+	leave()
+	join(0)
+	a.shows("/metrics", "\nevenring_ring_mismatches 0\n")
+	_, body := a.get("/fleet")
+	require.NotContains(t, body, "another ring")
+	require.Equal(t, 1, strings.Count(a.log.String(), "other rings"))
 }
 
 func TestDrainHandsOver(t *testing.T) {

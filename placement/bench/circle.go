@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// circle is a stand-in for lafikl/consistent, which cannot be had from the
+// module proxy. It has that library's shape: points sorted on a circle, ten for each
+// host, a map from point to host and one from host to load, a lock for
+// reading and writing, and a walk from the key to the first host below the bound.
+//
+// It is kinder in one way, it hashes with xxhash, and stricter in another: it bounds at
+// the even share, which is what is asked for here, where the library allows a quarter more.
+type circle struct {
+	mu     sync.RWMutex
+	points []uint64 // ascending
+	hosts  map[uint64]string
+	loads  map[string]*int
+	total  int
+}
+
+func newCircle(f *fleet) *circle {
+	c := &circle{hosts: map[uint64]string{}, loads: map[string]*int{}, total: f.live}
+	for i, id := range f.ids {
+		load := f.counts[i]
+		c.loads[id] = &load
+		for n := range 10 {
+			c.hosts[xxhash.Sum64String(id+"-"+strconv.Itoa(n))] = id
+		}
+	}
+	for point := range c.hosts {
+		c.points = append(c.points, point)
+	}
+	slices.Sort(c.points)
+	return c
+}
+
+func (c *circle) start(key string) int {
+	i, _ := slices.BinarySearch(c.points, xxhash.Sum64String(key))
+	if i == len(c.points) {
+		return 0
+	}
+	return i
+}
+
+// Get returns the key's owner.
+func (c *circle) Get(key string) string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.hosts[c.points[c.start(key)]]
+}
+
+// GetLeast returns the first host from the key on that may take one more, or the key's owner.
+func (c *circle) GetLeast(key string) string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	start := c.start(key)
+	for i := start; ; {
+		host := c.hosts[c.points[i]]
+		if c.fits(host) {
+			return host
+		}
+		if i++; i == len(c.points) {
+			i = 0
+		}
+		if i == start {
+			return c.hosts[c.points[start]]
+		}
+	}
+}
+
+// fits reports whether the host stays within the even share, rounded up, with one more. The library, too,
+// works the bound out for each host that it comes to.
+func (c *circle) fits(host string) bool {
+	bound := math.Ceil(float64(c.total+1) / float64(len(c.loads)))
+	return float64(*c.loads[host]+1) <= bound
+}
+
+// Inc counts one more for the host.
+func (c *circle) Inc(host string) { c.add(host, 1) }
+
+// Done counts one fewer for the host.
+func (c *circle) Done(host string) { c.add(host, -1) }
+
+func (c *circle) add(host string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if load := c.loads[host]; load != nil {
+		*load += n
+		c.total += n
+	}
+}
+
+func circleOwner(f *fleet) (place, error) { return newCircle(f).Get, nil }
+
+func circleCapped(f *fleet) (place, error) { return newCircle(f).GetLeast, nil }
+
+func circleReserve(f *fleet) (place, error) {
+	c := newCircle(f)
+	var kept keeper
+	return func(member string) string {
+		id := c.GetLeast(member)
+		c.Inc(id)
+		kept.keep(member, id)
+		c.Done(kept.end(member))
+		return id
+	}, nil
+}
+
+// keeper remembers who was placed where, as one must in order to count them
+// out again; ours does so itself. The zero value is empty.
+type keeper struct {
+	mu    sync.Mutex
+	where map[string]string
+}
+
+func (k *keeper) keep(member, id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.where == nil {
+		k.where = make(map[string]string)
+	}
+	k.where[member] = id
+}
+
+func (k *keeper) end(member string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id := k.where[member]
+	delete(k.where, member)
+	return id
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"sync"
+	"time"
+
+	"github.com/evenring/evenring/ring"
+)
+
+// Book places members and keeps a place for each until it shows up: a [View]
+// and a [Ledger] that any number of goroutines use at once. It is for gateways
+// whose admission is their own; redirect.Gateway needs none. Make one with [NewBook].
+type Book struct {
+	mu     sync.Mutex
+	view   *View
+	ledger Ledger
+	live   int // without those promised
+}
+
+// NewBook returns a book on this picture. Live is without those that the book is going to promise.
+func NewBook(p Picture) *Book {
+	b := &Book{view: NewView(p)}
+	b.live = b.view.live
+	b.ledger.Bind(b.view)
+	return b
+}
+
+// Reserve decides where the member belongs and keeps the place until [Book.End] or
+// [Book.Expire]; it counts meanwhile for the gateway and among the live. One member has one place: who is
+// placed again keeps it if there is still room for it, and gives it up otherwise. Nothing is kept if the decision is Nowhere.
+func (b *Book) Reserve(r Request, expires time.Time) (d Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, again := b.ledger.promises[r.Member]
+	if again && r.Home == "" {
+		r.Home, r.Promised = p.gateway, true
+	}
+	at := b.view.place(&r, &d)
+	if again {
+		b.ledger.Settle(r.Member)
+	}
+	if at >= 0 {
+		b.ledger.put(r.Member, d.Gateway, at, expires)
+	}
+	b.count()
+	return d
+}
+
+// End gives up the place that is kept for the member: it has shown up, or will
+// not. It reports whether there was one.
+func (b *Book) End(m ring.MemberID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ended := b.ledger.Settle(m)
+	b.count()
+	return ended
+}
+
+// Expire gives up every place whose time has come, and returns how many.
+// It looks at all of them: call it now and then.
+func (b *Book) Expire(now time.Time) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for m := range b.ledger.promises {
+		if b.ledger.Expire(m, now) {
+			n++
+		}
+	}
+	b.count()
+	return n
+}
+
+// Set takes newer facts of one gateway; see [View.Set].
+func (b *Book) Set(g Gateway) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.view.Set(g)
+}
+
+// SetLive tells how many supervisors are live now, those promised left out.
+func (b *Book) SetLive(live int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.live = live
+	b.count()
+}
+
+// View returns a view of its own that shows what the book shows now.
+func (b *Book) View() *View {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.view.Clone()
+}
+
+func (b *Book) count() { b.view.SetLive(b.live + len(b.ledger.promises)) }
