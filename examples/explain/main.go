@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Explain tells where a supervisor would be placed in a fleet, and why:
+// Explain tells where a supervisor would be placed in a fleet, and why; and
+// what a plan of stops and starts would come to:
 //
 //	go run ./examples/explain -gateways a=3,b=4,c=2:draining -member sup-7
+//	go run ./examples/explain -gateways a=10,b=10,c=10 -plan "stop a; start a; arrive 10; crash b; settle"
 //
 // Each gateway is NAME=SUPERVISORS, and may be followed by :starting,
 // :draining or :suspect. With -home the member is served there already; -avoid names gateways that it
 // could not reach.
+//
+// A plan is steps with semicolons between them, each over before the next begins:
+//
+//	stop a          drain a, which then leaves the fleet; "stop a b" drains both at once
+//	start a         start it again, as a new incarnation that serves nobody
+//	crash a         a is lost without a word
+//	join d          start a gateway that the fleet has not had yet
+//	arrive 10       newcomers
+//	leave 10        goodbyes, from everywhere; "leave 10 from a" takes them from there
+//	settle          the fewest moves that make it even; "settle 5" makes no more than 5
 package main
 
 import (
@@ -36,6 +48,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	member := fs.String("member", "", "the supervisor's member `ID`")
 	home := fs.String("home", "", "the `gateway` that serves it already")
 	avoid := fs.String("avoid", "", "`gateways` that it could not reach, with commas")
+	plan := fs.String("plan", "", "`steps` to predict, with semicolons, as in \"stop a; start a; arrive 10; crash b; settle\"")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -43,8 +56,12 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-gateways: %w", err)
 	}
-	if *member == "" {
-		return errors.New("-member is empty")
+	steps, err := parsePlan(*plan)
+	if err != nil {
+		return fmt.Errorf("-plan: %w", err)
+	}
+	if *member == "" && len(steps) == 0 {
+		return errors.New("-member is empty, and so is -plan")
 	}
 	request := placement.Request{Member: ring.MemberID(*member), Home: ring.GatewayID(*home)}
 	if *avoid != "" {
@@ -63,9 +80,18 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("-gateways: %w", err)
 	}
 	view := placement.NewView(placement.Picture{Ring: circle, Gateways: gateways, Live: live})
-	fmt.Fprintf(stdout, "ring %016x: %d slots, the largest share is %.3f times the even one\n", circle.Fingerprint(), circle.Slots(), circle.LargestShare())
-	fmt.Fprintln(stdout, view.Balance())
-	fmt.Fprint(stdout, view.Explain(request))
+	prediction, err := placement.Predict(view, nil, steps...)
+	if err != nil {
+		return fmt.Errorf("-plan: %w", err)
+	}
+	if *member != "" {
+		fmt.Fprintf(stdout, "a ring of %d slots, the largest share %.3f times the even one\n", circle.Slots(), circle.LargestShare())
+		fmt.Fprintln(stdout, view.Balance())
+		fmt.Fprint(stdout, view.Explain(request))
+	}
+	if len(steps) > 0 {
+		fmt.Fprint(stdout, prediction)
+	}
 	return nil
 }
 
