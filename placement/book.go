@@ -28,13 +28,14 @@ func NewBook(p Picture) *Book {
 }
 
 // Reserve decides where the member belongs and keeps the place until [Book.End] or
-// [Book.Expire]; it counts meanwhile for the gateway and among the live. One member has one place: who is
+// [Book.Expire]; it counts meanwhile for the gateway and, if it is a newcomer, among the live, as often as there are rivals. One member has one place: who is
 // placed again keeps it if there is still room for it, and gives it up otherwise. Nothing is kept if the decision is Nowhere.
 func (b *Book) Reserve(r Request, expires time.Time) (d Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	newcomer := r.Home == ""
 	p, again := b.ledger.promises[r.Member]
-	if again && r.Home == "" {
+	if again && newcomer {
 		r.Home, r.Promised = p.gateway, true
 	}
 	at := b.view.place(&r, &d)
@@ -42,7 +43,7 @@ func (b *Book) Reserve(r Request, expires time.Time) (d Decision) {
 		b.ledger.Settle(r.Member)
 	}
 	if at >= 0 {
-		b.ledger.put(r.Member, d.Gateway, at, expires)
+		b.ledger.put(r.Member, promise{gateway: d.Gateway, at: at, newcomer: newcomer, expires: expires})
 	}
 	b.count()
 	return d
@@ -88,6 +89,14 @@ func (b *Book) SetLive(live int) {
 	b.count()
 }
 
+// SetRivals tells how many gateways place from pictures like this one now; see [Picture].
+func (b *Book) SetRivals(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.view.SetRivals(n)
+	b.count()
+}
+
 // View returns a view of its own that shows what the book shows now.
 func (b *Book) View() *View {
 	b.mu.Lock()
@@ -95,4 +104,4 @@ func (b *Book) View() *View {
 	return b.view.Clone()
 }
 
-func (b *Book) count() { b.view.SetLive(b.live + len(b.ledger.promises)) }
+func (b *Book) count() { b.view.SetLive(b.live + b.view.rivals*b.ledger.newcomers) }

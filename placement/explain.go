@@ -51,7 +51,7 @@ func (v *View) Explain(r Request) Explanation {
 	passed := false
 	for i := range v.walk(r.Member, prefer) {
 		g := v.gateways[i]
-		c := Candidate{Gateway: g, Load: v.load(&r, &g, 1), Chosen: g.ID == d.Gateway}
+		c := Candidate{Gateway: g, Load: v.load(&r, &g), Chosen: g.ID == d.Gateway}
 		c.Why = v.why(r, d, c, passed)
 		if c.Chosen {
 			e.Rank, passed = len(e.Walk), true
@@ -103,7 +103,7 @@ func (e Explanation) String() string {
 		load := "?"
 		if g.Known {
 			load = fmt.Sprintf("%d (%d attached, %d held, %d reserved", c.Load, g.Attached, g.Held, g.Reserved)
-			if n := g.Promised + g.Pending; n > 0 {
+			if n := g.Promised; n > 0 {
 				load += fmt.Sprintf(", %d promised", n)
 			}
 			load += ")"

@@ -85,7 +85,7 @@ func newForecast(v *View, who map[ring.GatewayID][]ring.MemberID) (*forecast, er
 			f.on[g.ID] = append(f.on[g.ID], f.add(m, g.ID))
 		}
 		g.Counts = Counts{Incarnation: g.Incarnation, Sequence: g.Sequence, Attached: n}
-		g.Promised, g.Pending = 0, 0
+		g.Promised = 0
 		f.seated += n
 	}
 	f.view = v

@@ -72,10 +72,7 @@ type Gateway struct {
 	Known    bool // Counts are known; unknown is not zero
 	Counts        // what the gateway itself said, less those who are known to be served elsewhere by now
 
-	// What the one who looks has promised without asking, and Counts do not
-	// show yet (see [Ledger]).
-	Promised int // since these Counts were made: others may have promised the same room
-	Pending  int // before that
+	Promised int // places that the one who looks has promised here without asking, and whose members have not shown up (see [Ledger])
 }
 
 // Placeable reports whether the gateway may be given a supervisor: ready, not

@@ -3,8 +3,6 @@
 package placement
 
 import (
-	"iter"
-	"maps"
 	"time"
 
 	"github.com/evenring/evenring/ring"
@@ -15,55 +13,51 @@ import (
 // knows of them. A promise ends when the member shows up anywhere, or when it
 // expires. The zero value is empty, and counts in no view. Not safe for concurrent use.
 type Ledger struct {
-	view     *View
-	promises map[ring.MemberID]promise
+	view      *View
+	promises  map[ring.MemberID]promise
+	newcomers int
 }
 
 type promise struct {
-	gateway ring.GatewayID
-	at      int    // the gateway's position in the view when the promise was made; -1: it counts nowhere
-	epoch   uint32 // of the gateway then
-	expires time.Time
+	gateway  ring.GatewayID
+	at       int // the gateway's position in the view when the promise was made; -1: it counts nowhere
+	newcomer bool
+	expires  time.Time
 }
 
 // Bind makes the open promises, and those to come, count in v, whose gateways
-// must have none: as Promised until the gateway has counted anew, and as Pending
-// after that, for until then others may have promised the same room. Whatever view
-// they counted in before is left as it is.
+// must have none. Whatever view they counted in before is left as it is.
 func (l *Ledger) Bind(v *View) {
 	for m, p := range l.promises {
-		i, before := v.position(p.gateway), l.position(p)
-		if i >= 0 {
-			fresh := before >= 0 && p.epoch == l.view.epochs[before] && !v.gateways[i].Counts.Newer(l.view.gateways[before].Counts)
-			p.epoch = v.epochs[i]
-			if !fresh {
-				p.epoch--
-			}
-			v.promise(i, 1, fresh)
+		if p.at = v.position(p.gateway); p.at >= 0 {
+			v.promise(p.at, 1)
 		}
-		p.at = i
 		l.promises[m] = p
 	}
 	l.view = v
 }
 
-// Promise notes that m was sent to g, up to expires. A newer promise for the
-// same member takes the place of the older.
-func (l *Ledger) Promise(m ring.MemberID, g ring.GatewayID, expires time.Time) {
-	l.Settle(m)
+// Promise notes that m was sent to g, up to expires; newcomer says that nobody's counts include it. A
+// newer promise for the same member takes the place of the older.
+func (l *Ledger) Promise(m ring.MemberID, g ring.GatewayID, newcomer bool, expires time.Time) {
+	if before, ok := l.promises[m]; ok {
+		newcomer = newcomer || before.newcomer
+		l.Settle(m)
+	}
 	i := -1
 	if l.view != nil {
 		i = l.view.position(g)
 	}
-	l.put(m, g, i, expires)
+	l.put(m, promise{gateway: g, at: i, newcomer: newcomer, expires: expires})
 }
 
-// put notes the promise of the gateway at this position, or -1, for a member that has none.
-func (l *Ledger) put(m ring.MemberID, g ring.GatewayID, at int, expires time.Time) {
-	p := promise{gateway: g, at: at, expires: expires}
-	if at >= 0 {
-		p.epoch = l.view.epochs[at]
-		l.view.promise(at, 1, true)
+// put notes a promise for a member that has none.
+func (l *Ledger) put(m ring.MemberID, p promise) {
+	if p.at >= 0 {
+		l.view.promise(p.at, 1)
+	}
+	if p.newcomer {
+		l.newcomers++
 	}
 	if l.promises == nil {
 		l.promises = make(map[ring.MemberID]promise)
@@ -78,8 +72,11 @@ func (l *Ledger) Settle(m ring.MemberID) bool {
 		return false
 	}
 	delete(l.promises, m)
+	if p.newcomer {
+		l.newcomers--
+	}
 	if i := l.position(p); i >= 0 {
-		l.view.promise(i, -1, p.epoch == l.view.epochs[i])
+		l.view.promise(i, -1)
 	}
 	return true
 }
@@ -101,29 +98,23 @@ func (l *Ledger) Expire(m ring.MemberID, now time.Time) bool {
 	return ok && !p.expires.After(now) && l.Settle(m)
 }
 
-// Target returns the gateway that m was last sent to; false: it was not.
-func (l *Ledger) Target(m ring.MemberID) (ring.GatewayID, bool) {
+// Target returns the gateway that m was last sent to, and when the promise expires; false: it was not.
+func (l *Ledger) Target(m ring.MemberID) (g ring.GatewayID, expires time.Time, ok bool) {
 	p, ok := l.promises[m]
-	return p.gateway, ok
+	return p.gateway, p.expires, ok
 }
 
-// Members returns who has an open promise, in no order.
-func (l *Ledger) Members() iter.Seq[ring.MemberID] { return maps.Keys(l.promises) }
+// Newcomers returns how many open promises are for members that nobody's counts included.
+func (l *Ledger) Newcomers() int { return l.newcomers }
 
 // promise adds n to the promises of the gateway at position i.
-func (v *View) promise(i, n int, fresh bool) {
+func (v *View) promise(i, n int) {
 	g := &v.gateways[i]
-	before, heavyBefore := g.weighed(1), g.weighed(v.rivals)
-	if fresh {
-		g.Promised += n
-	} else {
-		g.Pending += n
-	}
-	v.drafts[i].Load += n
+	before := g.weighed(v.rivals)
+	g.Promised += n
+	after := g.weighed(v.rivals)
+	v.drafts[i].Load = after
 	if v.target(g) {
-		v.sift(0, i, before, before+n)
-		if v.rivals > 1 {
-			v.sift(1, i, heavyBefore, g.weighed(v.rivals))
-		}
+		v.sift(i, before, after)
 	}
 }

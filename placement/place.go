@@ -82,25 +82,23 @@ func (v *View) terms(r *Request) (terms, bool) {
 	return even(live, n), true
 }
 
-// weighed is the load, where each fresh promise counts as often as the weight says.
-func (g *Gateway) weighed(weight int) int { return g.Load() + g.Pending + weight*g.Promised }
+// weighed is the load, where each promise counts as often as the weight says.
+func (g *Gateway) weighed(weight int) int { return g.Load() + weight*g.Promised }
 
 // load is what g carries in the eyes of this request: the member itself left
-// out, what we promised counted, fresh promises as often as the weight says.
-func (v *View) load(r *Request, g *Gateway, weight int) int {
+// out, and each promise counted once for everybody who places, who promise as much.
+func (v *View) load(r *Request, g *Gateway) int {
 	if r.Home == "" || r.Home != g.ID {
-		return g.weighed(weight)
+		return g.weighed(v.rivals)
 	}
-	return v.loadAtHome(r, g, weight)
+	return v.loadAtHome(r, g)
 }
 
-func (v *View) loadAtHome(r *Request, g *Gateway, weight int) int {
-	n := g.weighed(weight)
+func (v *View) loadAtHome(r *Request, g *Gateway) int {
+	n := g.weighed(v.rivals)
 	switch {
-	case r.Promised && g.Promised > 0:
-		n -= weight
 	case r.Promised:
-		n--
+		n -= v.rivals
 	case v.asking && r.Held:
 		n -= g.Held // the others on hold come back like this one, and the first ones stay
 	case v.asking:
@@ -132,7 +130,7 @@ func (v *View) place(r *Request, d *Decision) int {
 	if r.Home == "" && r.Prefer == "" && len(r.Avoid) == 0 {
 		t = v.newcomer
 		slot, owner := v.ring.Locate(r.Member)
-		switch s := v.room(v.heaviest, t.share); { // mostly one of the first two, which quick would find as well
+		switch s := v.room(t.share); { // mostly one of the first two, which quick would find as well
 		case s.has(slot):
 			at, reason, limit = owner, Owner, t.share
 		case s.ringed > 0:
@@ -153,7 +151,7 @@ func (v *View) write(d *Decision, r *Request, at int, reason Reason, limit int, 
 		*d = v.drafts[at]
 		d.Reason, d.Limit = reason, limit
 		if r.Home == d.Gateway {
-			d.Load = v.loadAtHome(r, &v.gateways[at], 1)
+			d.Load = v.loadAtHome(r, &v.gateways[at])
 		}
 	}
 	d.Cap, d.Share, d.Version, d.Age = t.cap, t.share, v.version, v.age
@@ -179,30 +177,28 @@ func (v *View) choose(r *Request) (at int, reason Reason, limit int, t terms) {
 
 // quick decides by the sets of those with room.
 func (v *View) quick(r *Request, slot, owner, prefer int, t terms) (at int, reason Reason, limit int) {
-	for kind := v.heaviest; kind >= 0; kind-- {
-		for limit := t.share; limit <= t.cap; limit++ {
-			if prefer >= 0 {
-				if g := &v.gateways[prefer]; v.target(g) && v.load(r, g, v.weight(kind)) < limit {
-					return prefer, Preferred, limit
-				}
+	for limit := t.share; limit <= t.cap; limit++ {
+		if prefer >= 0 {
+			if g := &v.gateways[prefer]; v.target(g) && v.load(r, g) < limit {
+				return prefer, Preferred, limit
 			}
-			s := v.room(kind, limit)
-			if s.ringed > 0 {
-				if at = v.ring.At(s.next(slot)); at == owner {
-					return at, Owner, limit
-				}
-				return at, Overflow, limit
+		}
+		s := v.room(limit)
+		if s.ringed > 0 {
+			if at = v.ring.At(s.next(slot)); at == owner {
+				return at, Owner, limit
 			}
-			if s.slotless > 0 {
-				return v.slotless(s, kind), Overflow, limit
-			}
+			return at, Overflow, limit
+		}
+		if s.slotless > 0 {
+			return v.slotless(s), Overflow, limit
 		}
 	}
 	switch s := &v.targets; {
 	case s.ringed > 0:
 		return v.ring.At(s.next(slot)), Full, t.cap
 	case s.slotless > 0:
-		return v.slotless(s, 0), Full, t.cap
+		return v.slotless(s), Full, t.cap
 	default:
 		return -1, Nowhere, 0
 	}
@@ -225,10 +221,10 @@ func (v *View) simple(r *Request, prefer int) bool {
 }
 
 // slotless returns the position of the first of the set that owns no slot.
-func (v *View) slotless(s *room, kind int) int {
+func (v *View) slotless(s *room) int {
 	has := func(i int) bool {
 		g := &v.gateways[i]
-		return v.target(g) && g.weighed(v.weight(kind)) < s.limit
+		return v.target(g) && g.weighed(v.rivals) < s.limit
 	}
 	for _, i := range v.layout.slotless {
 		if has(i) {
@@ -270,22 +266,20 @@ func (v *View) walked(r *Request, prefer int) (int, Reason, int, terms) {
 	if !ok {
 		return -1, Nowhere, 0, terms{}
 	}
-	for kind := v.heaviest; kind >= 0; kind-- {
-		for limit := t.share; limit <= t.cap; limit++ {
-			for i := range v.walk(r.Member, prefer) {
-				g := &v.gateways[i]
-				if !v.target(g) || slices.Contains(r.Avoid, g.ID) || v.load(r, g, v.weight(kind)) >= limit {
-					continue
-				}
-				reason := Overflow
-				switch owner, _ := v.ring.Owner(r.Member); g.ID {
-				case r.Prefer:
-					reason = Preferred
-				case owner:
-					reason = Owner
-				}
-				return i, reason, limit, t
+	for limit := t.share; limit <= t.cap; limit++ {
+		for i := range v.walk(r.Member, prefer) {
+			g := &v.gateways[i]
+			if !v.target(g) || slices.Contains(r.Avoid, g.ID) || v.load(r, g) >= limit {
+				continue
 			}
+			reason := Overflow
+			switch owner, _ := v.ring.Owner(r.Member); g.ID {
+			case r.Prefer:
+				reason = Preferred
+			case owner:
+				reason = Owner
+			}
+			return i, reason, limit, t
 		}
 	}
 	for i := range v.walk(r.Member, -1) { // the owner, and not the preferred one
@@ -296,9 +290,8 @@ func (v *View) walked(r *Request, prefer int) (int, Reason, int, terms) {
 	return -1, Nowhere, 0, t
 }
 
-// least turns a decision into one for the least loaded that may be a target:
-// who insists should do the least harm. Among equals it is the one who looks,
-// whose own load is exact, and then the first on the walk.
+// least turns a decision into one for the least loaded that may be a target.
+// Among equals it is the one who looks, whose own load is exact, and then the first on the walk.
 func (v *View) least(r *Request, d Decision) Decision {
 	best := d
 	best.Reason = Insisted
@@ -308,8 +301,10 @@ func (v *View) least(r *Request, d Decision) Decision {
 	}
 	for i := range v.walk(r.Member, prefer) {
 		g := &v.gateways[i]
-		n := v.load(r, g, 1)
-		if v.target(g) && !slices.Contains(r.Avoid, g.ID) && (n < best.Load || n == best.Load && g.ID == v.self) {
+		if !v.target(g) || slices.Contains(r.Avoid, g.ID) {
+			continue
+		}
+		if n := v.load(r, g); n < best.Load || n == best.Load && g.ID == v.self {
 			v.write(&best, r, i, Insisted, d.Limit, terms{share: d.Share, cap: d.Cap})
 		}
 	}

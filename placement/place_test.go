@@ -300,9 +300,9 @@ func TestPromisesWeighAsOftenAsThereAreRivals(t *testing.T) {
 	three := view(t, all, func(p *placement.Picture) { p.Live = 5; p.Rivals = 3 })
 	require.Equal(t, ring.GatewayID("B"), three.Place(placement.Request{Member: m}).Gateway, "one promise fills A if two others promise as much")
 
-	all[1].Promised = 1
-	require.Equal(t, placement.Owner, view(t, all, func(p *placement.Picture) { p.Live = 5; p.Rivals = 3 }).Place(placement.Request{Member: m}).Reason,
-		"when that leaves nobody, each counts once")
+	home := three.Explain(placement.Request{Member: m, Home: "A", Promised: true})
+	require.Equal(t, ring.GatewayID("A"), home.Decision.Gateway, "its own promise is no obstacle: %s", home)
+	require.Zero(t, home.Decision.Load)
 }
 
 func TestUnlistedGatewayIsUnknownAndUnringedComesLast(t *testing.T) {

@@ -198,7 +198,7 @@ func TestPredict(t *testing.T) {
 		},
 		{
 			name: "held, reserved and promised are there", loads: []int{1, 4}, change: func(all []placement.Gateway) {
-				all[0].Held, all[0].Reserved, all[0].Promised, all[0].Pending = 1, 1, 1, 1
+				all[0].Held, all[0].Reserved, all[0].Promised = 1, 1, 2
 			},
 			plan: plan{placement.Leave{}}, want: "A:5 B:4", moves: []int{9},
 		},

@@ -14,7 +14,7 @@ const (
 	Overflow                  // the first after it on the walk that has room
 	Preferred                 // the gateway that the walk began with has room: its home, or the newest one in a hand-over
 	Full                      // nobody has room: the owner, or the first after it that may be a target
-	Insisted                  // enough have said no: the last one asked keeps a place above its limit
+	Insisted                  // enough have said no: the least loaded, or the one who looks if it is no fuller
 	Unreachable               // those with room did not answer: serve locally
 	reasonCount
 )

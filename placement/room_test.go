@@ -63,7 +63,7 @@ func TestSetsAgreeWithTheWalk(t *testing.T) {
 				v.SetRivals(rnd.IntN(4))
 			case 2, 3:
 				if g := id(); v.position(g) >= 0 {
-					l.Promise(ring.MemberID(fmt.Sprint("p", rnd.IntN(9))), g, time.Time{})
+					l.Promise(ring.MemberID(fmt.Sprint("p", rnd.IntN(9))), g, rnd.IntN(2) == 0, time.Time{})
 				}
 			case 4:
 				l.Settle(ring.MemberID(fmt.Sprint("p", rnd.IntN(9))))
@@ -106,7 +106,7 @@ func TestSetsAgreeWithTheWalk(t *testing.T) {
 			if at >= 0 {
 				g := &v.gateways[at]
 				require.Equal(t, Decision{Gateway: g.ID, Endpoint: g.Endpoint, Incarnation: g.Incarnation, Reason: reason,
-					Cap: terms.cap, Share: terms.share, Limit: limit, Load: v.load(&q, g, 1)}, want)
+					Cap: terms.cap, Share: terms.share, Limit: limit, Load: v.load(&q, g)}, want)
 			}
 			require.Equal(t, want, got, "seed %d, step %d: %+v of %+v", seed, step, q, v.gateways)
 			if v.simple(&q, prefer) && got.Gateway != "" {
@@ -121,7 +121,7 @@ func TestSetsAgreeWithTheWalk(t *testing.T) {
 func bare(v *View) []Gateway {
 	all := make([]Gateway, len(v.gateways))
 	for i, g := range v.gateways {
-		g.Promised, g.Pending = 0, 0
+		g.Promised = 0
 		all[i] = g
 	}
 	return all

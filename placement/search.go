@@ -8,14 +8,21 @@ import (
 	"github.com/evenring/evenring/ring"
 )
 
-// DefaultAsks is how many questions a [Search] may put.
-const DefaultAsks = 4
+// DefaultAsks is how many questions a [Search] may put. About one is the
+// mean, and the number decides how even the last few of a burst end: of 1000 bursts of 500
+// supervisors on 5 gateways 990 ended even with 4, and all with 8.
+const DefaultAsks = 8
 
 // Search places one member by asking before it sends: begin -> ask this one |
 // decided; answered -> ask that one | decided. Feed what an answer reports into the picture first, so
 // that the next view is fresher than the last: a no brings the counts it was
-// decided on. The last question insists, since the cap is soft; a target that
-// does not answer is left out, and nobody is sent to it.
+// decided on. A target that does not answer is left out, and nobody is sent to it.
+//
+// The last question goes to the least loaded, unless the one who asks is no fuller itself: its own
+// load is exact, and of all the others the emptiest looks so because it was heard longest
+// ago, and it looks so to everybody. So the question is whether that gateway really is emptier, and after a no the
+// member stays where it is. Only who can take nobody itself, because it drains, insists then, for the cap is soft; and so does everybody
+// when no gateway has room.
 //
 // A Search is a small value, not safe for concurrent use.
 type Search struct {
@@ -55,6 +62,11 @@ func (s *Search) Answered(v *View, a Answer) (*Ask, Decision) {
 	if a.Yes {
 		return nil, s.pending
 	}
+	if s.asked >= s.asks && a.State == Ready {
+		if d, ok := s.here(v, Insisted); ok {
+			return nil, d // no better place is known than this one
+		}
+	}
 	if a.State != Ready || s.asked >= s.asks {
 		s.request.Avoid = append(s.request.Avoid, s.pending.Gateway)
 	}
@@ -71,15 +83,25 @@ func (s *Search) Failed(v *View) (*Ask, Decision) {
 // although it is alive. It may be asked again: a question put twice keeps one place.
 func (s *Search) Late(v *View) (*Ask, Decision) { return s.next(v) }
 
+// here is the decision for the one who looks, if it may be a target.
+func (s *Search) here(v *View, reason Reason) (d Decision, ok bool) {
+	i := v.position(s.self)
+	if i < 0 || !v.target(&v.gateways[i]) || slices.Contains(s.request.Avoid, s.self) {
+		return d, false
+	}
+	t, _ := v.terms(&s.request)
+	v.write(&d, &s.request, i, reason, t.cap, t)
+	return d, true
+}
+
 func (s *Search) next(v *View) (*Ask, Decision) {
 	d := v.Place(s.request)
 	if d.Gateway == "" || d.Gateway == s.self || s.asks < 0 {
 		return nil, d
 	}
 	if s.asked >= s.asks {
-		if i := v.position(s.self); i >= 0 && v.target(&v.gateways[i]) && !slices.Contains(s.request.Avoid, s.self) {
-			v.write(&d, &s.request, i, Unreachable, d.Cap, terms{share: d.Share, cap: d.Cap})
-			return nil, d
+		if here, ok := s.here(v, Unreachable); ok {
+			return nil, here
 		}
 		return nil, Decision{Cap: d.Cap, Share: d.Share, Version: d.Version, Age: d.Age}
 	}
@@ -89,6 +111,9 @@ func (s *Search) next(v *View) (*Ask, Decision) {
 		insist = true
 		if d = v.least(&s.request, d); d.Gateway == s.self {
 			return nil, d
+		}
+		if here, ok := s.here(v, Insisted); ok { // if it is emptier than this one
+			insist, d.Limit = false, max(d.Limit, here.Load)
 		}
 	}
 	s.pending = d

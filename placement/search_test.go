@@ -42,16 +42,24 @@ func TestSearch(t *testing.T) {
 		require.NotEqual(t, ring.GatewayID("B"), ask.To.ID)
 		require.Equal(t, 2, ask.Question.Limit)
 	})
-	t.Run("the fourth insists", func(t *testing.T) {
+	t.Run("the last question is whether that one is emptier at all, and after a no the member stays", func(t *testing.T) {
 		s, ask := begin()
-		for i := 2; i <= 4; i++ {
+		for i := 2; i <= placement.DefaultAsks; i++ {
 			require.False(t, ask.Question.Insist)
 			ask, _ = s.Answered(view(t, all), no(ask.To.ID)) // its counts never improve
 			require.NotNil(t, ask, "ask %d", i)
 		}
-		require.True(t, ask.Question.Insist)
-		_, d := s.Answered(view(t, all), placement.Answer{Gateway: ask.To.ID, Yes: true, State: placement.Ready})
+		require.False(t, ask.Question.Insist)
+		require.Equal(t, 5, ask.Question.Limit, "what the asker serves itself")
+		yes := s
+		_, d := yes.Answered(view(t, all), placement.Answer{Gateway: ask.To.ID, Yes: true, State: placement.Ready})
 		require.Equal(t, placement.Insisted, d.Reason)
+		require.Equal(t, ask.To.ID, d.Gateway)
+		ask, d = s.Answered(view(t, all), no(ask.To.ID))
+		require.Nil(t, ask)
+		require.Equal(t, ring.GatewayID("A"), d.Gateway)
+		require.Equal(t, placement.Insisted, d.Reason)
+		require.Equal(t, 5, d.Load)
 	})
 	t.Run("S14: who does not answer is left out, and nobody is sent to it", func(t *testing.T) {
 		s, ask := begin()
@@ -65,15 +73,15 @@ func TestSearch(t *testing.T) {
 		require.Len(t, asked, 3)
 		require.Equal(t, ring.GatewayID("A"), d.Gateway, "served where it came")
 	})
-	t.Run("after four failures among many it is served where it came", func(t *testing.T) {
-		many := gateways(9, 0, 0, 0, 0, 0, 0)
+	t.Run("after enough failures among many it is served where it came", func(t *testing.T) {
+		many := gateways(append([]int{9}, make([]int, placement.DefaultAsks+2)...)...)
 		s := placement.NewSearch("A", 0, placement.Request{Member: m})
 		ask, d := s.Begin(view(t, many))
 		n := 0
 		for ; ask != nil; n++ {
 			ask, d = s.Failed(view(t, many))
 		}
-		require.Equal(t, 4, n)
+		require.Equal(t, placement.DefaultAsks, n)
 		require.Equal(t, ring.GatewayID("A"), d.Gateway)
 		require.Equal(t, placement.Unreachable, d.Reason)
 	})
@@ -93,7 +101,7 @@ func TestSearch(t *testing.T) {
 		for ; ask != nil; n++ {
 			ask, d = s.Late(view(t, all))
 		}
-		require.LessOrEqual(t, n, 4)
+		require.LessOrEqual(t, n, placement.DefaultAsks)
 		require.Equal(t, ring.GatewayID("A"), d.Gateway)
 	})
 	t.Run("S25: somebody else answers there", func(t *testing.T) {

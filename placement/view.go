@@ -58,7 +58,6 @@ type View struct {
 	layout    *layout
 	gateways  []Gateway  // by position on the ring, then the rest by ID
 	drafts    []Decision // by position: what a decision on that gateway says whoever asks
-	epochs    []uint32   // by position: how often a gateway has counted anew
 	live      int
 	placeable int
 	asking    bool
@@ -68,12 +67,11 @@ type View struct {
 
 	newcomer, resident terms // of a request without anybody to avoid
 
-	// The targets below a limit, by weight of a promise (1, or rivals) and limit. All
-	// limits in use lie next to each other, so that a few sets, each at its
-	// limit's remainder, hold them and those that were in use a moment ago.
-	rooms    [2][4]room
-	heaviest int  // the kind of rooms that is asked first: 1 if there are rivals
-	targets  room // all of them
+	// The targets below a limit, by limit. All limits in use lie next to each
+	// other, so that a few sets, each at its limit's remainder, hold them and
+	// those that were in use a moment ago.
+	rooms   [4]room
+	targets room // all of them
 }
 
 // NewView returns the view of a picture. It copies p.Gateways. A gateway that is on the
@@ -94,7 +92,6 @@ func NewView(p Picture) *View {
 		}
 	}
 	slices.SortFunc(v.gateways[p.Ring.Len():], func(a, b Gateway) int { return cmp.Compare(a.ID, b.ID) })
-	v.epochs = make([]uint32, len(v.gateways))
 	v.drafts = make([]Decision, len(v.gateways))
 	v.gather()
 	return v
@@ -104,19 +101,16 @@ func NewView(p Picture) *View {
 func (v *View) Clone() *View {
 	c := *v
 	c.gateways = slices.Clone(v.gateways)
-	c.epochs = slices.Clone(v.epochs)
 	c.drafts = slices.Clone(v.drafts)
 	for i := range c.rooms {
-		for j := range c.rooms[i] {
-			c.rooms[i][j].slots = slices.Clone(c.rooms[i][j].slots)
-		}
+		c.rooms[i].slots = slices.Clone(c.rooms[i].slots)
 	}
 	c.targets.slots = slices.Clone(c.targets.slots)
 	return &c
 }
 
 // Set takes newer facts of one gateway. What was promised to it stays: it is
-// the view's own, and g.Promised and g.Pending are not read. A gateway that the view has not
+// the view's own, and g.Promised is not read. A gateway that the view has not
 // had before and that is not on the ring comes last on every walk. The ring itself stays:
 // when gateways come and go for good, make a new view.
 //
@@ -129,19 +123,12 @@ func (v *View) Set(g Gateway) {
 		at, _ := slices.BinarySearchFunc(rest, g.ID, func(x Gateway, id ring.GatewayID) int { return cmp.Compare(x.ID, id) })
 		i = v.ring.Len() + at
 		v.gateways = slices.Insert(v.gateways, i, Gateway{ID: g.ID})
-		v.epochs = slices.Insert(v.epochs, i, 0)
 		v.drafts = slices.Insert(v.drafts, i, Decision{})
 	}
 	old := &v.gateways[i]
-	g.Promised, g.Pending = old.Promised, old.Pending
-	if g == *old {
-		return
+	if g.Promised = old.Promised; g != *old {
+		v.put(i, g)
 	}
-	if g.Counts.Newer(old.Counts) {
-		g.Pending, g.Promised = g.Pending+g.Promised, 0
-		v.epochs[i]++
-	}
-	v.put(i, g)
 }
 
 // SetLive tells how many supervisors are live now.
@@ -156,10 +143,7 @@ func (v *View) SetLive(live int) {
 func (v *View) SetRivals(n int) {
 	if n = max(1, n); n != v.rivals {
 		v.rivals = n
-		for i := range v.rooms[1] {
-			v.rooms[1][i].limit = noRoom
-		}
-		v.measure()
+		v.gather()
 	}
 }
 
@@ -204,16 +188,15 @@ func (v *View) target(g *Gateway) bool {
 }
 
 // draft is what a decision on g says whoever asks.
-func draft(g *Gateway) Decision {
-	return Decision{Gateway: g.ID, Endpoint: g.Endpoint, Incarnation: g.Incarnation, Load: max(0, g.weighed(1))}
+func (v *View) draft(g *Gateway) Decision {
+	return Decision{Gateway: g.ID, Endpoint: g.Endpoint, Incarnation: g.Incarnation, Load: max(0, g.weighed(v.rivals))}
 }
 
 // put replaces the gateway at position i and keeps the sets right.
 func (v *View) put(i int, g Gateway) {
 	old := &v.gateways[i]
 	was, is := v.target(old), v.target(&g)
-	before, after := old.weighed(1), g.weighed(1)
-	heavyBefore, heavyAfter := old.weighed(v.rivals), g.weighed(v.rivals)
+	before, after := old.weighed(v.rivals), g.weighed(v.rivals)
 	placeable := v.placeable
 	if old.Placeable() {
 		placeable--
@@ -222,32 +205,28 @@ func (v *View) put(i int, g Gateway) {
 		placeable++
 	}
 	*old = g
-	v.drafts[i] = draft(&g)
+	v.drafts[i] = v.draft(&g)
 	if was != is {
 		v.layout.flip(&v.targets, i, is)
 	}
 	if !was {
-		before, heavyBefore = unlimited, unlimited
+		before = unlimited
 	}
 	if !is {
-		after, heavyAfter = unlimited, unlimited
+		after = unlimited
 	}
-	v.sift(0, i, before, after)
-	if v.rivals > 1 {
-		v.sift(1, i, heavyBefore, heavyAfter)
-	}
+	v.sift(i, before, after)
 	if placeable != v.placeable {
 		v.placeable = placeable
 		v.measure()
 	}
 }
 
-// sift takes the gateway into the sets of one kind, or out of them, as its load
+// sift takes the gateway into the sets, or out of them, as its load
 // changes; the load of one that is no target is unlimited.
-func (v *View) sift(kind, i, before, after int) {
-	rooms := &v.rooms[kind]
-	for k := range rooms {
-		s := &rooms[k] // not in use: no load is below its limit
+func (v *View) sift(i, before, after int) {
+	for k := range v.rooms {
+		s := &v.rooms[k] // not in use: no load is below its limit
 		if had, has := before < s.limit, after < s.limit; had != has {
 			v.layout.flip(s, i, has)
 		}
@@ -257,15 +236,13 @@ func (v *View) sift(kind, i, before, after int) {
 // gather makes everything anew that follows from the gateways.
 func (v *View) gather() {
 	for i := range v.rooms {
-		for j := range v.rooms[i] {
-			v.rooms[i][j].limit = noRoom
-		}
+		v.rooms[i].limit = noRoom
 	}
 	v.placeable = 0
 	v.layout.empty(&v.targets, unlimited)
 	for i := range v.gateways {
 		g := &v.gateways[i]
-		v.drafts[i] = draft(g)
+		v.drafts[i] = v.draft(g)
 		if g.Placeable() {
 			v.placeable++
 		}
@@ -283,39 +260,25 @@ func (v *View) measure() {
 		v.resident = even(v.live, v.placeable)
 		v.newcomer = v.resident.andOne(v.live, v.placeable)
 	}
-	v.heaviest = min(1, v.rivals-1)
-	for kind := range v.heaviest + 1 {
-		// No limit is below the first or above the second, and they are next to each other.
-		for _, limit := range [...]int{v.resident.share, v.newcomer.cap} {
-			if s := v.room(kind, limit); s.limit != limit {
-				v.fill(s, kind, limit)
-			}
+	// No limit is below the first or above the second, and they are next to each other.
+	for _, limit := range [...]int{v.resident.share, v.newcomer.cap} {
+		if s := v.room(limit); s.limit != limit {
+			v.fill(s, limit)
 		}
 	}
 }
 
 // fill makes s the set for the limit.
-func (v *View) fill(s *room, kind, limit int) {
+func (v *View) fill(s *room, limit int) {
 	v.layout.empty(s, limit)
-	weight := v.weight(kind)
 	for i := range v.gateways {
-		if g := &v.gateways[i]; v.target(g) && g.weighed(weight) < limit {
+		if g := &v.gateways[i]; v.target(g) && g.weighed(v.rivals) < limit {
 			v.layout.flip(s, i, true)
 		}
 	}
 }
 
-func (v *View) room(kind, limit int) *room {
-	return &v.rooms[kind][uint(limit)%uint(len(v.rooms[kind]))]
-}
-
-// weight is how often a promise counts in the sets of this kind.
-func (v *View) weight(kind int) int {
-	if kind == 0 {
-		return 1
-	}
-	return v.rivals
-}
+func (v *View) room(limit int) *room { return &v.rooms[uint(limit)%uint(len(v.rooms))] }
 
 // position finds a gateway, or returns -1.
 func (v *View) position(id ring.GatewayID) int {

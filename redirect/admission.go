@@ -48,6 +48,7 @@ type Admission struct {
 	expected int              // of the seats on hold: those that were asked for
 	ledger   placement.Ledger // who was sent where
 	picture  picture
+	guests   guests
 	asking   []*Admitting // whose question is out
 	turns    turns
 	rivalry  rivalry
@@ -244,7 +245,11 @@ func (a *Admission) newest(m ring.MemberID) placement.Generation {
 // redirected once more, this gateway is full, and one that has not found itself full is not.
 func (a *Admission) passOn(now time.Time, p *Admitting) bool {
 	h := p.hello
-	if a.cfg.Peers != nil || h.Hops < 1 || h.Hops >= a.cfg.MaxHops || !h.CanRedirect {
+	if a.cfg.Peers != nil || h.Hops < 1 {
+		return false
+	}
+	a.guests.arrive()
+	if h.Hops >= a.cfg.MaxHops || !h.CanRedirect {
 		return false
 	}
 	v, r := a.view(now), a.request(h)
@@ -298,6 +303,7 @@ func (a *Admission) follow(now time.Time, p *Admitting, ask *placement.Ask, d pl
 	case d.Gateway == "":
 		a.accept(now, p, ReasonLocal)
 	case d.Gateway == a.cfg.Gateway:
+		a.expectGuests(now, p)
 		a.accept(now, p, placedReason(d.Reason))
 	case a.draining:
 		a.send(now, p, ReasonDraining)
@@ -369,10 +375,23 @@ func (a *Admission) conclude(p *Admitting, v Verdict) {
 	a.tally.verdicts[v.Outcome][v.Reason]++
 }
 
+// expectGuests notes that p's member, a newcomer, was placed here: the others are taken to
+// send as many.
+func (a *Admission) expectGuests(now time.Time, p *Admitting) {
+	if a.cfg.Peers == nil && p.newcomer {
+		until := now.Add(a.cfg.Reserve)
+		a.guests.expect(a.view(now).Placeable()-1, until)
+		a.agenda.add(until, p.hello.Member)
+	}
+}
+
 // promise notes where the member was sent.
 func (a *Admission) promise(now time.Time, p *Admitting) {
 	until := now.Add(a.cfg.Reserve)
-	a.ledger.Promise(p.hello.Member, p.Decision.Gateway, until)
+	a.ledger.Promise(p.hello.Member, p.Decision.Gateway, p.newcomer, until)
+	if a.cfg.Peers == nil {
+		a.guests.promised(p.hello.Member, until)
+	}
 	a.agenda.add(until, p.hello.Member)
 }
 

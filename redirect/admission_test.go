@@ -288,8 +288,8 @@ func TestAsking(t *testing.T) {
 		require.Equal(t, before[redirect.ReasonPlaced], p.stats().OverCap[redirect.ReasonPlaced], "alone, the cap is everybody")
 	})
 	t.Run("S1: enough have failed: served here above the cap, and counted with the reason", func(t *testing.T) {
-		p := newPair(t, true, 0, 0, 0, 0, 0, 0)
-		for i := range 9 {
+		p := newPair(t, true, make([]int, placement.DefaultAsks+1)...)
+		for i := range placement.DefaultAsks + 4 {
 			p.hello(ring.MemberID(fmt.Sprint("filler", i)), stay)
 		}
 		a := p.hello("s")
@@ -297,7 +297,7 @@ func TestAsking(t *testing.T) {
 			p.Unanswered(p.now, a, false)
 		}
 		require.Equal(t, redirect.ReasonUnreachable, a.Verdict.Reason)
-		require.EqualValues(t, 4, p.stats().AskFailures)
+		require.EqualValues(t, placement.DefaultAsks, p.stats().AskFailures)
 		require.EqualValues(t, 1, p.stats().OverCap[redirect.ReasonUnreachable])
 	})
 	t.Run("late is not lost if something else was heard since", func(t *testing.T) {

@@ -27,7 +27,7 @@ func (a *Admission) request(h Hello) placement.Request {
 		r.Home, r.Held = home, e.Held
 	} else if _, ok := a.reserved[h.Member]; ok {
 		r.Home = a.cfg.Gateway
-	} else if sent, ok := a.ledger.Target(h.Member); ok {
+	} else if sent, _, ok := a.ledger.Target(h.Member); ok {
 		r.Home, r.Promised = sent, a.cfg.Peers == nil
 	}
 	return r
@@ -41,6 +41,11 @@ type picture struct {
 	expected int
 }
 
+// waitingElsewhere: of so many gateways one is taken to have as many newcomers
+// waiting as this one. With all of them the last of a burst would find too much room, and
+// with none the live lag behind in a large fleet, so that most questions are refused.
+const waitingElsewhere = 3
+
 // view returns the fleet as this gateway sees it now. It is good until the next change.
 func (a *Admission) view(now time.Time) *placement.View {
 	p := &a.picture
@@ -52,30 +57,35 @@ func (a *Admission) view(now time.Time) *placement.View {
 		if a.cfg.Peers == nil {
 			a.ledger.Bind(p.view)
 		}
-	} else if p.version != a.roster.Version() || p.expected != a.expected {
+	} else if p.version != a.roster.Version() || p.expected != a.expected+a.guests.total {
 		for g := range a.gateways() {
 			p.view.Set(g)
 		}
 	}
-	p.version, p.expected = a.roster.Version(), a.expected
+	p.version, p.expected = a.roster.Version(), a.expected+a.guests.total
 	p.view.SetSource(p.version, a.roster.Age(now))
-	live := a.roster.Live()
 	if a.cfg.Peers != nil {
-		p.view.SetLive(live + a.turns.newcomers + a.unseen())
+		// Where many wait here, many wait at the others, and nobody counts them yet.
+		elsewhere := a.turns.newcomers * max(0, p.view.Placeable()/waitingElsewhere-1)
+		p.view.SetLive(a.live() + elsewhere)
 		return p.view
 	}
-	for m := range a.ledger.Members() {
-		if _, _, ok := a.roster.Home(m); !ok {
-			live++
-		}
+	rivals := 1
+	if !a.draining { // a gateway that drains places alone
+		rivals = max(1, p.view.Placeable())
 	}
-	p.view.SetLive(live)
-	if a.draining { // a gateway that drains places alone
-		p.view.SetRivals(1)
-	} else {
-		p.view.SetRivals(p.view.Placeable())
-	}
+	p.view.SetRivals(rivals)
+	p.view.SetLive(a.live() + (rivals-1)*a.ledger.Newcomers() + a.guests.total)
 	return p.view
+}
+
+// live is how many supervisors are live as far as this gateway knows, without what it takes the
+// others to have been asked for meanwhile.
+func (a *Admission) live() int {
+	if a.cfg.Peers != nil {
+		return a.roster.Live() + a.turns.newcomers + a.unseen()
+	}
+	return a.roster.Live() + a.ledger.Newcomers()
 }
 
 // gateways yields every gateway as placements see it.
@@ -84,7 +94,7 @@ func (a *Admission) gateways() iter.Seq[placement.Gateway] {
 		for g := range a.roster.Gateways() {
 			if g.ID == a.cfg.Gateway {
 				g.Held -= a.expected // they are sure to come
-				g.Reserved += a.expected
+				g.Reserved += a.expected + a.guests.total
 				if g.State == placement.Starting {
 					g.State = placement.Ready // a hello that came here shows that it serves
 				}

@@ -61,7 +61,7 @@ func TestBurstWithAsks(t *testing.T) {
 		gateways, supervisors int
 		spread                int
 		seeds                 uint64
-	}{{2, 2, 1, 500}, {3, 12, 1, 300}, {3, 13, 1, 300}, {5, 500, 1, 5}, {16, 3000, 2, 1}, {16, 100, 4, 10}} {
+	}{{2, 2, 0, 500}, {3, 12, 0, 300}, {3, 13, 1, 300}, {5, 500, 0, 10}, {16, 3000, 2, 2}, {16, 100, 1, 20}} {
 		t.Run(fmt.Sprintf("%d on %d", c.supervisors, c.gateways), func(t *testing.T) {
 			for seed := range seeds(t, c.seeds) {
 				w := burst(t, sim.Config{Seed: seed}, true, c.gateways, c.supervisors)

@@ -106,7 +106,10 @@ func (a *Admission) shownElsewhere(now time.Time, gateway ring.GatewayID, at ros
 	if r, ok := a.reserved[m]; ok && at.Generation > r.generation {
 		a.release(now, m, &a.tally.elsewhere)
 	}
-	a.ledger.Settle(m)
+	if _, until, ok := a.ledger.Target(m); ok {
+		a.ledger.Settle(m)
+		a.guests.shown(until, a.open)
+	}
 	g, departed := a.departed[m]
 	s := a.counted(m)
 	seated := s != nil && s.generation < at.Generation
@@ -128,6 +131,12 @@ func (a *Admission) shownElsewhere(now time.Time, gateway ring.GatewayID, at ros
 	s.state = left // the supervisor closes the old stream itself, once it has its Accept
 	s.until = now.Add(a.cfg.Linger)
 	a.agenda.add(s.until, m)
+}
+
+// open reports whether the promise for m up to until has neither settled nor expired.
+func (a *Admission) open(m ring.MemberID, until time.Time) bool {
+	_, expires, ok := a.ledger.Target(m)
+	return ok && expires.Equal(until)
 }
 
 // unseat takes m's seat away, if it has one.
@@ -193,6 +202,8 @@ func (a *Admission) expire(now time.Time) {
 			a.release(now, m, &a.tally.expired)
 		}
 		a.ledger.Expire(m, now)
+		a.guests.forget(now)
+		a.guests.tidy(a.open)
 		a.rivalry.forget(m, now)
 		s := a.seats[m]
 		if s != nil && s.expected() && !s.back.After(now) {

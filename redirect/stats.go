@@ -70,12 +70,15 @@ func (a *Admission) Stats(now time.Time) Stats {
 	own, balance := a.counts(), v.Balance()
 	s := Stats{
 		Served: own.Attached, Held: own.Held, Reserved: own.Reserved, Sessions: a.children.sessions(),
-		Live: v.Live(), Placeable: v.Placeable(), Cap: v.Cap(), Skew: max(1, balance.Skew), Balanced: balance.Even(),
+		Live: a.live(), Placeable: v.Placeable(), Skew: max(1, balance.Skew), Balanced: balance.Even(),
 		Draining: a.draining, Stale: a.roster.Stale(now), ViewAge: a.roster.Age(now),
 		Placements: make(map[placement.Reason]uint64), Verdicts: make(map[Outcome]map[Reason]uint64), OverCap: make(map[Reason]uint64),
 		Asks: t.asks, AskFailures: t.askFailures,
 		RedirectsArrived: t.arrived, RedirectsExpired: t.expired, RedirectsElsewhere: t.elsewhere,
 		HandoffsMoved: t.handedOver, HandoffsClosed: t.closed, HandoffsLeftBehind: t.forsaken,
+	}
+	if s.Placeable > 0 {
+		s.Cap = (s.Live + s.Placeable - 1) / s.Placeable
 	}
 	repairs := a.roster.Stats()
 	s.Gaps, s.Snapshots = repairs.Gaps, repairs.Snapshots

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/evenring/evenring/handoff"
@@ -29,6 +30,7 @@ type Gateway struct {
 	w       *World
 	streams map[redirect.Key]*stream
 	waiting map[*redirect.Admitting]func()
+	due     time.Time // the next look at the admission's deadline that is planned
 	drain   *handoff.Machine
 	asking  time.Duration
 }
@@ -69,9 +71,12 @@ func (w *World) StartGateway(id ring.GatewayID) *Gateway {
 		panic(err) // a fault of the test
 	}
 	g.Admission = a
+	if at, started := slices.BinarySearch(w.ids, id); !started {
+		w.ids = slices.Insert(w.ids, at, id)
+	}
 	w.Gateways[id] = g
 	a.Serve(w.now)
-	for _, other := range w.GatewayIDs() {
+	for _, other := range w.ids {
 		if p := w.Gateways[other]; p != g && p.Alive {
 			p.do(func() { p.Admission.Step(w.now, roster.LinkUp{Gateway: id}) })
 			a.Step(w.now, roster.LinkUp{Gateway: other})
@@ -93,7 +98,7 @@ func (g *Gateway) Kill() {
 // Stop ends the gateway after a word to its peers.
 func (g *Gateway) Stop() {
 	g.Kill()
-	for _, id := range g.w.GatewayIDs() {
+	for _, id := range g.w.ids {
 		if p := g.w.Gateways[id]; p.Alive {
 			g.w.deliver(func() { p.do(func() { p.Admission.Step(g.w.now, roster.Departed{Gateway: g.ID}) }) })
 		}
@@ -182,9 +187,9 @@ func (g *Gateway) settle() {
 	if !w.Mute {
 		for _, send := range out.Sends {
 			bytes := roster.Append(nil, send.Message)
-			for _, id := range w.GatewayIDs() {
+			for _, id := range w.ids {
 				if p := w.Gateways[id]; p != g && (send.To == "" || send.To == id) {
-					w.deliver(func() {
+					w.tell(func() {
 						p.do(func() {
 							if m, err := roster.Decode(bytes); err == nil {
 								p.Admission.Step(w.now, roster.Received{From: g.ID, Message: m})
@@ -206,7 +211,8 @@ func (g *Gateway) settle() {
 			})
 		}
 	}
-	if at, ok := g.Admission.Deadline(); ok {
+	if at, ok := g.Admission.Deadline(); ok && (at.Before(g.due) || !g.due.After(w.now)) {
+		g.due = at
 		w.at(at, func() {
 			g.do(func() {
 				if due, ok := g.Admission.Deadline(); ok && !due.After(w.now) {
@@ -253,7 +259,7 @@ func (g *Gateway) ask(p *redirect.Admitting) {
 		}
 		var answer placement.Answer
 		target.do(func() { answer = target.Admission.Asked(w.now, ask.Question) })
-		w.trace(string(g.ID), fmt.Sprintf("asks %s for %s below %d (insist %v): %v %v", target.ID, ask.Question.Member, ask.Question.Limit, ask.Question.Insist, answer.Yes, answer.Reports))
+		w.trace(string(g.ID), "asks %s for %s below %d (insist %v): %v %v", target.ID, ask.Question.Member, ask.Question.Limit, ask.Question.Insist, answer.Yes, answer.Reports)
 		w.deliver(func() { finish(func() { g.Admission.Answered(w.now, p, answer) }) })
 	})
 	w.after(g.asking, func() { finish(func() { g.Admission.Unanswered(w.now, p, true) }) })

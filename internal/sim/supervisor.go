@@ -18,6 +18,7 @@ type Supervisor struct {
 	Machine *supervisor.Machine
 
 	Dials     int                    // of this process
+	Asks      int                    // questions put for this process
 	Moves     int                    // times that it was accepted by another gateway than before, over all processes
 	Gap       time.Duration          // longest time without a stream, while running and once attached
 	Redirects map[ring.GatewayID]int // how often it was sent there
@@ -45,7 +46,7 @@ func (w *World) startAt(m ring.MemberID, g *Gateway) *Supervisor {
 		w.Supervisors[m] = s
 	}
 	s.process++
-	s.running, s.Dials, s.dark, s.forced = true, 0, time.Time{}, g
+	s.running, s.Dials, s.Asks, s.dark, s.forced = true, 0, 0, time.Time{}, g
 	s.streams = make(map[placement.Generation]*stream)
 	cfg := supervisor.Config{Member: m, Service: Service, Generation: placement.Generation(w.now.UnixNano()), Jitter: w.rnd.Float64}
 	if w.cfg.Supervisor != nil {
@@ -97,7 +98,10 @@ func (s *Supervisor) step(ev supervisor.Event) {
 				s.Moves++
 			}
 			s.last = act.Home.Gateway
-			w.trace(string(s.Member), "attached to "+string(act.Home.Gateway))
+			w.trace(string(s.Member), "attached to %s", act.Home.Gateway)
+			if w.Adopted != nil {
+				w.Adopted(s)
+			}
 		}
 	}
 	switch {
@@ -139,7 +143,8 @@ func (s *Supervisor) dial(d supervisor.Dial) {
 		p := g.Admission.Hello(w.now, d.Hello)
 		g.await(p, func() {
 			v := p.Verdict
-			w.trace(string(s.Member), fmt.Sprintf("%s says %s (%s) %s", g.ID, v.Outcome, v.Reason, v.Gateway))
+			s.Asks += p.Asked
+			w.trace(string(s.Member), "%s says %s (%s) %s", g.ID, v.Outcome, v.Reason, v.Gateway)
 			st := &stream{gateway: g, key: p.Key, sup: s, process: process, gen: gen, open: true}
 			if v.Outcome == redirect.Accept {
 				g.streams[p.Key] = st
@@ -170,7 +175,7 @@ func (w *World) target(addr string) *Gateway {
 	if addr == Service {
 		return w.pick()
 	}
-	for _, id := range w.GatewayIDs() {
+	for _, id := range w.ids {
 		if g := w.Gateways[id]; g.Endpoint == addr && g.Alive {
 			return g
 		}

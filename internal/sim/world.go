@@ -8,11 +8,13 @@ package sim
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/placement/roster"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/supervisor"
 	"github.com/evenring/evenring/ring"
@@ -44,8 +46,12 @@ type World struct {
 	Gateways    map[ring.GatewayID]*Gateway
 	Supervisors map[ring.MemberID]*Supervisor
 	Mute        bool                                     // no roster message arrives from now on
+	Hold        bool                                     // roster messages wait for Refresh from now on
 	Trace       func(at time.Duration, who, what string) // may be nil
+	Adopted     func(*Supervisor)                        // a gateway has accepted it; may be nil
 
+	ids       []ring.GatewayID // of Gateways, ascending
+	held      []func()         // messages that wait
 	lastStart placement.Incarnation
 }
 
@@ -98,6 +104,9 @@ func (w *World) next() {
 	e.do()
 }
 
+// After schedules f: a part of the story that begins later.
+func (w *World) After(d time.Duration, f func()) { w.after(d, f) }
+
 // after schedules f.
 func (w *World) after(d time.Duration, f func()) { w.at(w.now.Add(d), f) }
 
@@ -113,20 +122,44 @@ func (w *World) at(t time.Time, f func()) {
 // deliver schedules f after a network delay.
 func (w *World) deliver(f func()) { w.after(w.latency(), f) }
 
+// tell schedules the arrival of a roster message.
+func (w *World) tell(arrive func()) {
+	if w.Hold {
+		w.held = append(w.held, arrive)
+		return
+	}
+	w.deliver(arrive)
+}
+
 func (w *World) latency() time.Duration {
 	return w.cfg.MinLatency + time.Duration(w.rnd.Int64N(int64(w.cfg.MaxLatency-w.cfg.MinLatency)+1))
 }
 
-func (w *World) trace(who, what string) {
+// trace formats only if somebody listens.
+func (w *World) trace(who, format string, args ...any) {
 	if w.Trace != nil {
-		w.Trace(w.Elapsed(), who, what)
+		w.Trace(w.Elapsed(), who, fmt.Sprintf(format, args...))
+	}
+}
+
+// Refresh brings every view up to date at this moment: all gateways tell what
+// has gathered for a batch, and what was held arrives, in the order in which it was sent.
+func (w *World) Refresh() {
+	for _, id := range w.ids {
+		g := w.Gateways[id]
+		g.do(func() { g.Admission.Step(w.now, roster.Tick{}) })
+	}
+	held := w.held
+	w.held = nil
+	for _, arrive := range held {
+		arrive()
 	}
 }
 
 // pick is the load balancer: a gateway that is in the Service, at random.
 func (w *World) pick() *Gateway {
 	var in []*Gateway
-	for _, id := range w.GatewayIDs() {
+	for _, id := range w.ids {
 		if g := w.Gateways[id]; g.InService {
 			in = append(in, g)
 		}
@@ -138,7 +171,7 @@ func (w *World) pick() *Gateway {
 }
 
 // GatewayIDs returns every gateway that was started, in ID order.
-func (w *World) GatewayIDs() []ring.GatewayID { return sorted(w.Gateways) }
+func (w *World) GatewayIDs() []ring.GatewayID { return slices.Clone(w.ids) }
 
 // MemberIDs returns every supervisor that was started, in ID order.
 func (w *World) MemberIDs() []ring.MemberID { return sorted(w.Supervisors) }
