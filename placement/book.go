@@ -32,7 +32,7 @@ func NewBook(p Picture) *Book {
 // placed again keeps it if there is still room for it, and gives it up otherwise. Nothing is kept if the decision is Nowhere.
 func (b *Book) Reserve(r Request, expires time.Time) (d Decision) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.count()
 	newcomer := r.Home == ""
 	p, again := b.ledger.promises[r.Member]
 	if again && newcomer {
@@ -45,7 +45,7 @@ func (b *Book) Reserve(r Request, expires time.Time) (d Decision) {
 	if at >= 0 {
 		b.ledger.put(r.Member, promise{gateway: d.Gateway, at: at, newcomer: newcomer, expires: expires})
 	}
-	b.count()
+	b.mu.Unlock()
 	return d
 }
 
@@ -53,9 +53,8 @@ func (b *Book) Reserve(r Request, expires time.Time) (d Decision) {
 // not. It reports whether there was one.
 func (b *Book) End(m ring.MemberID) bool {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	ended := b.ledger.Settle(m)
-	b.count()
+	b.mu.Unlock()
 	return ended
 }
 
@@ -70,7 +69,6 @@ func (b *Book) Expire(now time.Time) int {
 			n++
 		}
 	}
-	b.count()
 	return n
 }
 
@@ -86,7 +84,6 @@ func (b *Book) SetLive(live int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.live = live
-	b.count()
 }
 
 // SetRivals tells how many gateways place from pictures like this one now; see [Picture].
@@ -94,14 +91,15 @@ func (b *Book) SetRivals(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.view.SetRivals(n)
-	b.count()
 }
 
 // View returns a view of its own that shows what the book shows now.
 func (b *Book) View() *View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.count()
 	return b.view.Clone()
 }
 
+// count brings the live up to date, before anybody looks.
 func (b *Book) count() { b.view.SetLive(b.live + b.view.rivals*b.ledger.newcomers) }

@@ -111,8 +111,8 @@ func (l *Ledger) Newcomers() int { return l.newcomers }
 func (v *View) promise(i, n int) {
 	g := &v.gateways[i]
 	before := g.weighed(v.rivals)
+	after := before + n*v.rivals
 	g.Promised += n
-	after := g.weighed(v.rivals)
 	v.drafts[i].Load = after
 	if v.target(g) {
 		v.sift(i, before, after)

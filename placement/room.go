@@ -95,7 +95,19 @@ func (l *layout) flip(s *room, i int, in bool) {
 	}
 	s.ringed += n
 	if mask := l.masks[i]; mask != nil {
-		slots := s.slots[:len(mask)]
+		slots := s.slots
+		for len(mask) >= 8 && len(slots) >= 8 { // one check of bounds for eight words
+			to, from := (*[8]uint64)(slots), (*[8]uint64)(mask)
+			to[0] ^= from[0]
+			to[1] ^= from[1]
+			to[2] ^= from[2]
+			to[3] ^= from[3]
+			to[4] ^= from[4]
+			to[5] ^= from[5]
+			to[6] ^= from[6]
+			to[7] ^= from[7]
+			slots, mask = slots[8:], mask[8:]
+		}
 		for w, b := range mask {
 			slots[w] ^= b
 		}

@@ -3,12 +3,13 @@
 package main
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"strconv"
 	"sync"
 
-	"github.com/cespare/xxhash/v2"
+	"golang.org/x/crypto/blake2b"
 )
 
 // circle is a stand-in for lafikl/consistent, which cannot be had from the
@@ -16,7 +17,7 @@ import (
 // host, a map from point to host and one from host to load, a lock for
 // reading and writing, and a walk from the key to the first host below the bound.
 //
-// It is kinder in one way, it hashes with xxhash, and stricter in another: it bounds at
+// It hashes as the library does, with BLAKE2b, and is stricter than that in one way: it bounds at
 // the even share, which is what is asked for here, where the library allows a quarter more.
 type circle struct {
 	mu     sync.RWMutex
@@ -32,7 +33,7 @@ func newCircle(f *fleet) *circle {
 		load := f.counts[i]
 		c.loads[id] = &load
 		for n := range 10 {
-			c.hosts[xxhash.Sum64String(id+"-"+strconv.Itoa(n))] = id
+			c.hosts[hash(id+strconv.Itoa(n))] = id
 		}
 	}
 	for point := range c.hosts {
@@ -42,8 +43,14 @@ func newCircle(f *fleet) *circle {
 	return c
 }
 
+// hash is a key's point.
+func hash(key string) uint64 {
+	sum := blake2b.Sum512([]byte(key))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
 func (c *circle) start(key string) int {
-	i, _ := slices.BinarySearch(c.points, xxhash.Sum64String(key))
+	i, _ := slices.BinarySearch(c.points, hash(key))
 	if i == len(c.points) {
 		return 0
 	}

@@ -1,6 +1,6 @@
 module github.com/evenring/evenring/placement/bench
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/authzed/consistent v0.4.0
@@ -12,11 +12,13 @@ require (
 	github.com/kkdai/maglev v0.2.0
 	github.com/serialx/hashring v0.0.0-20200727003509-22c0c7ab6b1b
 	github.com/stretchr/testify v1.12.1
+	golang.org/x/crypto v0.59.0
 )
 
 require (
 	github.com/dchest/siphash v1.2.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 )
 
 replace github.com/evenring/evenring => ../..
