@@ -26,7 +26,7 @@ var layers = [][]string{
 }
 
 // helpers serve tests and programs, and are imported by those and by each other alone.
-var helpers = []string{"internal/checks", "internal/herd", "internal/script", "internal/sim", "redirect/internal/memnet"}
+var helpers = []string{"internal/checks", "internal/herd", "internal/script", "internal/sim", "placement/roster/rostertest", "redirect/internal/memnet"}
 
 // nested are the modules below the root's directory.
 func nested(t testing.TB) []string {

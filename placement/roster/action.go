@@ -43,6 +43,12 @@ type (
 	// [Roster.Disagreeing].
 	Disagrees struct{ Gateway ring.GatewayID }
 
+	// Delisted: discovery, whose complete list has had this gateway, has it no
+	// more, and has others: peers give it nobody from now on. It should hand over
+	// what it serves. Given once each time, and not for a list that never had this
+	// gateway: that may be its delay. See [Roster.Delisted] for whether it is so still.
+	Delisted struct{}
+
 	// Rejected: a message or a link was ignored. Err is one of this package's
 	// errors, wrapped.
 	Rejected struct {
@@ -55,4 +61,5 @@ func (Send) action()      {}
 func (Placed) action()    {}
 func (Conflict) action()  {}
 func (Disagrees) action() {}
+func (Delisted) action()  {}
 func (Rejected) action()  {}

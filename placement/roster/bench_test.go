@@ -58,6 +58,38 @@ func BenchmarkAttachLeave(b *testing.B) {
 	}
 }
 
+// Deltas at a copy of 100 000 members, whose generations grow: ns/entry is
+// what one entry costs.
+func BenchmarkDelta(b *testing.B) {
+	const members = 100_000
+	for _, entries := range []int{1, 100} {
+		b.Run(fmt.Sprintf("entries=%d", entries), func(b *testing.B) {
+			r, ids := benchRoster(b), memberIDs(members)
+			changes := make([]Change, members)
+			for i, m := range ids {
+				changes[i] = Change{Member: m, Generation: 1, Op: OpAttached}
+			}
+			d := Delta{Origin: Origin{Gateway: "gw-1", Counts: placement.Counts{Incarnation: 1, Sequence: 1}}, Changes: changes}
+			r.Step(epoch, Received{Message: d})
+			next, all := 0, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				d.From, d.Sequence = d.Sequence, d.Sequence+1
+				d.Changes = changes[next : next+entries]
+				for i := range d.Changes {
+					d.Changes[i].Generation++
+				}
+				r.Step(epoch, Received{Message: d})
+				next = (next + entries) % members
+				all += entries
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(all), "ns/entry")
+			require.Equal(b, members, r.Live())
+		})
+	}
+}
+
+// snapshotOf returns the pages of a record.
 func snapshotOf(b *testing.B, members int) []Snapshot {
 	r := benchRoster(b)
 	for _, m := range memberIDs(members) {
@@ -72,23 +104,77 @@ func snapshotOf(b *testing.B, members int) []Snapshot {
 	return all
 }
 
-// One whole record: encoded, decoded and taken by a roster that has none.
+// take gives the pages to a new roster.
+func take(b *testing.B, all []Snapshot) *Roster {
+	r, err := New(epoch, Config{Gateway: "gw-1", Incarnation: 1, Ring: smallRing})
+	require.NoError(b, err)
+	for _, s := range all {
+		r.Step(epoch, Received{Message: s})
+	}
+	return r
+}
+
+var snapshotSizes = []int{1_000, 10_000, 100_000, 1_000_000}
+
+// A whole record, taken by a roster that has none of it, or has it already.
 func BenchmarkSnapshot(b *testing.B) {
-	for _, members := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+	for _, members := range snapshotSizes {
+		b.Run(fmt.Sprintf("members=%d/new", members), func(b *testing.B) {
 			all := snapshotOf(b, members)
 			b.ReportAllocs()
 			for b.Loop() {
-				r, err := New(epoch, Config{Gateway: "gw-1", Incarnation: 1, Ring: smallRing})
-				require.NoError(b, err)
-				var buf []byte
+				require.Equal(b, members, take(b, all).Live())
+			}
+		})
+		b.Run(fmt.Sprintf("members=%d/again", members), func(b *testing.B) {
+			all := snapshotOf(b, members)
+			r := take(b, all)
+			b.ReportAllocs()
+			for b.Loop() {
 				for _, s := range all {
-					buf = Append(buf[:0], s)
-					m, err := Decode(buf)
-					require.NoError(b, err)
-					r.Step(epoch, Received{Message: m})
+					s.Sequence = r.peer("gw-0").have + 1
+					if s.Page == len(all)-1 {
+						r.Step(epoch, Received{Message: s})
+						break
+					}
+					r.Step(epoch, Received{Message: s})
 				}
 				require.Equal(b, members, r.Live())
+			}
+		})
+	}
+}
+
+// A whole record on its way: cut into pages, encoded and decoded.
+func BenchmarkSnapshotCodec(b *testing.B) {
+	for _, members := range snapshotSizes {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			all := snapshotOf(b, members)
+			var buf []byte
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, s := range all {
+					buf = Append(buf[:0], s)
+					_, err := Decode(buf)
+					require.NoError(b, err)
+				}
+			}
+		})
+	}
+}
+
+// A whole record, as it is cut for somebody who asks.
+func BenchmarkGiveSnapshot(b *testing.B) {
+	for _, members := range snapshotSizes {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			r := benchRoster(b)
+			for _, m := range memberIDs(members) {
+				r.Step(epoch, Attached{Member: m, Generation: 1_700_000_000_000_000_000})
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				r.cut = nil
+				r.Step(epoch, Received{Message: SnapshotRequest{From: "gw-1", Gateway: "gw-0", Incarnation: 1}})
 			}
 		})
 	}
@@ -112,31 +198,47 @@ func BenchmarkLive(b *testing.B) {
 	}
 }
 
-// What one member takes beyond the bytes of its own ID, reported as bytes/member.
+// What one member takes beyond the bytes of its own ID, reported as
+// bytes/member: where it is served, and in a copy that came in a snapshot.
 func BenchmarkMemory(b *testing.B) {
 	for _, members := range []int{100_000, 1_000_000} {
-		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
-			ids := memberIDs(members)
-			heap := func() float64 {
-				runtime.GC()
-				var m runtime.MemStats
-				runtime.ReadMemStats(&m)
-				return float64(m.HeapAlloc)
-			}
-			var r *Roster
+		ids := memberIDs(members)
+		own := 0
+		for _, m := range ids {
+			own += len(m)
+		}
+		heap := func() float64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return float64(m.HeapAlloc)
+		}
+		measure := func(b *testing.B, taken int, build func() *Roster) {
+			built := make([]*Roster, 1)
 			before := heap()
 			for b.Loop() {
+				built[0] = nil
 				before = heap()
-				r = benchRoster(b)
-				now := epoch
+				built[0] = build()
+			}
+			b.ReportMetric((heap()-before-float64(taken))/float64(members), "bytes/member")
+			runtime.KeepAlive(built)
+		}
+		b.Run(fmt.Sprintf("members=%d/owner", members), func(b *testing.B) {
+			measure(b, 0, func() *Roster { // which shares the bytes of the IDs
+				r, now := benchRoster(b), epoch
 				for _, m := range ids {
 					now = now.Add(10 * time.Microsecond)
 					r.Step(now, Attached{Member: m, Generation: 1})
 				}
-			}
-			b.ReportMetric((heap()-before)/float64(members), "bytes/member")
-			runtime.KeepAlive(r)
+				return r
+			})
 			runtime.KeepAlive(ids)
+		})
+		b.Run(fmt.Sprintf("members=%d/copy", members), func(b *testing.B) {
+			all := snapshotOf(b, members)
+			measure(b, own, func() *Roster { return take(b, all) })
+			runtime.KeepAlive(all)
 		})
 	}
 }

@@ -4,6 +4,7 @@ package roster
 
 import (
 	"encoding/binary"
+	"maps"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -100,6 +101,17 @@ func (s *claims) unlink(r ref) {
 	s.at(c.next).prev = c.prev
 }
 
+// expect makes room for n more members at once, if that spares growing several
+// times. Those that are here already are moved, so there must be few.
+func (s *claims) expect(n int) {
+	if n <= 4*len(s.places) || n < chunkSize {
+		return
+	}
+	places := make(map[ring.MemberID]ref, len(s.places)+n)
+	maps.Copy(places, s.places)
+	s.places = places
+}
+
 // place returns the member's place.
 func (s *claims) place(m ring.MemberID) (*claim, bool) {
 	r, ok := s.places[m]
@@ -129,14 +141,14 @@ func (s *claims) before(a, b *claim) bool {
 }
 
 // put makes e the record's entry. first and r are what find returned, and borrowed says that
-// e.Member shares its bytes with a message. The result says whether anything
-// changed, and whether the record has thereby become the member's place, or
-// is so with a higher generation.
-func (s *claims) put(rec *record, e Entry, first, r ref, borrowed bool) (changed, placed bool) {
+// e.Member shares its bytes with a message. The claim is returned if anything
+// changed, and nil otherwise; placed says that the record has thereby become the
+// member's place, or is so with a higher generation.
+func (s *claims) put(rec *record, e Entry, first, r ref, borrowed bool) (changed *claim, placed bool) {
 	if r != 0 {
 		if c := s.at(r); c.generation == e.Generation && c.held() == e.Held {
 			s.relink(rec, r)
-			return false, false
+			return nil, false
 		}
 	}
 	old := first
@@ -170,7 +182,7 @@ func (s *claims) put(rec *record, e Entry, first, r ref, borrowed bool) (changed
 		s.places[c.member] = first
 	}
 	s.settle(first, +1)
-	return true, first == r && e.Generation > before
+	return c, first == r && e.Generation > before
 }
 
 // remove takes the claim away.

@@ -6,11 +6,16 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"math"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/ring"
 )
 
 func samples() map[string]Message {
@@ -93,11 +98,48 @@ func TestDecodeUnknown(t *testing.T) {
 
 // A length may promise what the input cannot hold; nothing is set aside for it.
 func TestDecodeBounded(t *testing.T) {
-	b := Append(nil, Delta{Origin: Origin{Gateway: "a", Counts: placement.Counts{Incarnation: 1, Sequence: 1}}})
-	b = binary.AppendUvarint(b[:len(b)-1], 1<<40)
-	_, err := Decode(b)
-	require.ErrorIs(t, err, ErrInvalidMessage)
-	require.Less(t, testing.AllocsPerRun(10, func() { _, _ = Decode(b) }), 12.0)
+	origin := Origin{Gateway: "a", Counts: placement.Counts{Incarnation: 1, Sequence: 1}}
+	for name, m := range map[string]Message{
+		"delta":    Delta{Origin: origin},
+		"snapshot": Snapshot{Origin: origin, Pages: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			head := Append(nil, m)
+			head = head[:len(head)-1]
+			for _, b := range [][]byte{
+				binary.AppendUvarint(slices.Clone(head), 1<<40),
+				binary.AppendUvarint(slices.Clone(head), math.MaxUint64),
+				append(binary.AppendUvarint(slices.Clone(head), 1000), make([]byte, 2999)...),
+				append(binary.AppendUvarint(slices.Clone(head), 1000), bytes.Repeat([]byte{0xff}, 3000)...), // broken off in the first
+			} {
+				require.LessOrEqual(t, taken(func() {
+					_, err := Decode(b)
+					require.ErrorIs(t, err, ErrInvalidMessage)
+				}), allowed(b))
+			}
+			b := append(binary.AppendUvarint(head, 1000), make([]byte, 3000)...)
+			require.LessOrEqual(t, taken(func() {
+				_, err := Decode(b)
+				require.NoError(t, err)
+			}), allowed(b), "the smallest elements take the most")
+		})
+	}
+}
+
+// allowed is what Decode may take for an input: one copy of it, an element for
+// every three bytes, and something for the message itself and for an error.
+func allowed(b []byte) uint64 {
+	const element, rounding, rest = 32, 2, 8 << 10
+	return uint64(rounding*(len(b)+element*(len(b)/minElement)) + rest)
+}
+
+// taken returns the bytes that f allocates, and at times those that somebody else does meanwhile.
+func taken(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 func FuzzDecode(f *testing.F) {
@@ -107,8 +149,20 @@ func FuzzDecode(f *testing.F) {
 	earlier, err := hex.DecodeString(earlierHeartbeat)
 	require.NoError(f, err)
 	f.Add(earlier)
+	for name, m := range map[string]Message{
+		"delta":    Delta{Origin: Origin{Gateway: "a", Counts: placement.Counts{Incarnation: 1, Sequence: 1}}},
+		"snapshot": Snapshot{Origin: Origin{Gateway: "a", Counts: placement.Counts{Incarnation: 1}}, Pages: 1},
+	} {
+		head := Append(nil, m)
+		require.Zero(f, head[len(head)-1], name)
+		f.Add(binary.AppendUvarint(head[:len(head)-1], 1<<40))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := Decode(b)
+		var m Message
+		var err error
+		input := bytes.Clone(b)
+		require.LessOrEqual(t, taken(func() { m, err = Decode(input) }), allowed(b))
+		require.Equal(t, b, input, "the input is not written to")
 		if err != nil {
 			require.Nil(t, m)
 			return
@@ -125,6 +179,79 @@ func FuzzDecode(f *testing.F) {
 		r.Step(epoch, Received{Message: m})
 		r.Step(at(defaultBatch), Tick{})
 		audit(t, r)
+
+		// What has been decoded does not change with the input.
+		clear(input)
+		require.Equal(t, canonical, Append(nil, m))
+	})
+}
+
+// FuzzReceive is a peer that says anything: messages, each with its length
+// before it, and in between the time that a length of 0 lets pass.
+func FuzzReceive(f *testing.F) {
+	join := func(messages ...Message) (b []byte) {
+		for _, m := range messages {
+			encoded := Append(nil, m)
+			b = append(binary.AppendUvarint(b, uint64(len(encoded))), encoded...)
+		}
+		return b
+	}
+	for _, m := range samples() {
+		f.Add(join(m, m))
+	}
+	o := func(sequence uint64) Origin {
+		return Origin{Gateway: "gw-1", Counts: placement.Counts{Incarnation: 1, Sequence: sequence}}
+	}
+	page := func(sequence uint64, page int, m ring.MemberID) Snapshot {
+		return Snapshot{Origin: o(sequence), Page: page, Pages: 2, Entries: []Entry{{m, 1, false}}}
+	}
+	change := func(from, to uint64, op Op) Delta {
+		return Delta{Origin: o(to), From: from, Changes: []Change{{"m", placement.Generation(to), op}}}
+	}
+	f.Add(join(change(0, 1, OpAttached), change(3, 4, OpHeld), change(2, 3, OpLeft), change(1, 2, OpAttached)))
+	f.Add(join(page(5, 0, "a"), page(6, 1, "b"), page(5, 1, "c"), page(6, 0, "d"), Heartbeat{Origin: o(6)}))
+	f.Add(append(join(change(4, 5, OpAttached)), 0, 0, 0))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		script = script[:min(len(script), 4096)]
+		r, err := New(epoch, Config{Gateway: "gw-2", Incarnation: 1, Ring: smallRing, Outbox: 8})
+		require.NoError(t, err)
+		now, asks := epoch, 0
+		for rest := script; len(rest) > 0; {
+			n, head := binary.Uvarint(rest)
+			if head <= 0 || n > uint64(len(rest)-head) {
+				break
+			}
+			rest = rest[head:]
+			var ev Event = Tick{}
+			if n == 0 {
+				now = now.Add(time.Second)
+			} else if m, err := Decode(rest[:n]); err == nil {
+				ev = Received{Message: m}
+			}
+			rest = rest[n:]
+			for _, act := range r.Step(now, ev) {
+				if send, ok := act.(Send); ok {
+					if _, ok := send.Message.(SnapshotRequest); ok {
+						asks++
+					}
+				}
+			}
+		}
+		audit(t, r)
+		// What it keeps, others have said. An element takes three bytes at least.
+		kept := int(r.claims.used)
+		for _, rec := range r.sorted {
+			waiting := 0
+			for _, d := range rec.waiting {
+				waiting += max(1, len(d.Changes))
+			}
+			require.LessOrEqual(t, waiting, r.cfg.Outbox)
+			for _, entries := range rec.pages.got {
+				kept += 1 + len(entries)
+			}
+		}
+		require.LessOrEqual(t, kept, 2*len(script)+2)
+		require.LessOrEqual(t, asks, len(r.sorted)*(2+int(now.Sub(epoch)/r.patience()))+len(script)/8, "two for each start of a gateway, and then in turns")
 	})
 }
 

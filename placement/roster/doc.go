@@ -17,7 +17,9 @@
 // that continues it, ignores one that tells nothing new, and keeps one that
 // leaves a gap until the gap has closed; if it does not close within
 // [Config.Batch], the copy asks its owner for a [Snapshot], and stays as it
-// is meanwhile. A [Heartbeat] carries the owner's number and digest, so a copy
+// is meanwhile. It may ask twice at once, and then four times in a
+// [Config.Heartbeat]: an owner whose changes overflow its outbox again and
+// again is not made to send its whole record each time. A [Heartbeat] carries the owner's number and digest, so a copy
 // that missed the last delta, or went wrong in any other way, finds out within
 // one heartbeat. State and endpoint travel in every message, so a lost
 // announcement of a drain repairs itself as well.
@@ -41,7 +43,8 @@
 // well be here: everybody becomes suspect, nobody is purged, and
 // [Roster.Stale] says so. A failed, partial or unexpectedly empty list from
 // discovery has the same effect on purging. A gateway that is proven to have
-// left is removed at once.
+// left is removed at once. One that falls out of discovery's list is given
+// nobody any more, and is told so by [Delisted], so that it hands over whom it serves.
 //
 // # Whether all compute the same ring
 //

@@ -77,7 +77,8 @@ type (
 
 	// Discovered: discovery listed the gateways, this one included or not. A
 	// complete list that lacks a gateway which an earlier one had makes it
-	// suspect until it is listed again or starts anew. A partial list, or an
+	// suspect until it is listed again or starts anew; if it is this one, it is
+	// told so by [Delisted]. A partial list, or an
 	// empty one while peers are known, takes nothing away and makes the roster
 	// stale.
 	Discovered struct {

@@ -30,11 +30,13 @@ type fleet struct {
 	now     time.Time
 	rng     *rand.Rand
 	nodes   map[ring.GatewayID]*Roster
+	order   []ring.GatewayID // of the nodes, as ids saw them last
 	queue   []envelope
 	sent    []envelope // everything ever sent to anybody
 	actions map[ring.GatewayID][]Action
-	loss    float64 // of messages that are lost
-	twice   float64 // of messages that arrive twice
+	loss    float64                            // of messages that are lost
+	twice   float64                            // of messages that arrive twice
+	cut     func(from, to ring.GatewayID) bool // what is lost for certain; nil: nothing
 	change  func(*Config)
 }
 
@@ -88,7 +90,7 @@ func (f *fleet) step(id ring.GatewayID, ev Event) []Action {
 
 func (f *fleet) post(e envelope) {
 	f.sent = append(f.sent, e)
-	if f.rng.Float64() < f.loss {
+	if f.cut != nil && f.cut(e.from, e.to) || f.rng.Float64() < f.loss {
 		return
 	}
 	f.queue = append(f.queue, e)
@@ -97,7 +99,14 @@ func (f *fleet) post(e envelope) {
 	}
 }
 
-func (f *fleet) ids() []ring.GatewayID { return slices.Sorted(maps.Keys(f.nodes)) }
+// ids returns the gateways that run, in order.
+func (f *fleet) ids() []ring.GatewayID {
+	stopped := func(id ring.GatewayID) bool { return f.nodes[id] == nil }
+	if len(f.order) != len(f.nodes) || slices.ContainsFunc(f.order, stopped) {
+		f.order = slices.Sorted(maps.Keys(f.nodes))
+	}
+	return f.order
+}
 
 // deliver delivers one message, in order or not.
 func (f *fleet) deliver(i int) {

@@ -63,7 +63,7 @@ func (r *Roster) attach(now time.Time, e Entry) {
 	if own != 0 && r.claims.at(own).generation > e.Generation {
 		return
 	}
-	if changed, _ := r.claims.put(r.self, e, first, own, false); !changed {
+	if changed, _ := r.claims.put(r.self, e, first, own, false); changed == nil {
 		return
 	}
 	op := OpAttached
@@ -109,6 +109,7 @@ func (r *Roster) note(now time.Time, c Change) {
 // advance numbers a change here.
 func (r *Roster) advance(now time.Time) {
 	r.self.have++
+	r.cut = nil
 	r.changed()
 	if r.superseded == 0 && !r.outbox.open() {
 		r.outbox.due = now.Add(r.cfg.Batch)
@@ -169,9 +170,27 @@ func (r *Roster) beat() Heartbeat {
 	return Heartbeat{Origin: r.origin(), Digest: r.self.digest, Layout: r.self.layout}
 }
 
-// snapshot tells what has gathered and sends the whole record.
+// snapshot tells what has gathered and sends the whole record. Many may ask at
+// once, as after an overflow: what one was given, all can be given.
 func (r *Roster) snapshot(to ring.GatewayID) {
 	r.flush()
+	if r.cut == nil {
+		r.cut = r.pages()
+	}
+	for i, entries := range r.cut {
+		r.send(to, Snapshot{
+			Origin:  r.origin(),
+			Digest:  r.self.digest,
+			Page:    i,
+			Pages:   len(r.cut),
+			Entries: entries,
+		})
+	}
+	r.stats.SnapshotsSent++
+}
+
+// pages cuts the own record into what fits into one message each: one page at least.
+func (r *Roster) pages() [][]Entry {
 	room := r.room()
 	var cut [][]Entry
 	total := r.self.attached + r.self.held
@@ -185,17 +204,7 @@ func (r *Roster) snapshot(to ring.GatewayID) {
 		page = append(page, e)
 		size += s
 	}
-	cut = append(cut, page)
-	for i, entries := range cut {
-		r.send(to, Snapshot{
-			Origin:  r.origin(),
-			Digest:  r.self.digest,
-			Page:    i,
-			Pages:   len(cut),
-			Entries: entries,
-		})
-	}
-	r.stats.SnapshotsSent++
+	return append(cut, page)
 }
 
 func (r *Roster) origin() Origin {

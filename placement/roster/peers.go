@@ -74,18 +74,32 @@ func (r *Roster) discovered(now time.Time, ev Discovered) {
 			r.changed()
 		}
 	}
+	r.discoveredSelf()
 	r.doubt(false)
 	r.wake(now)
 	r.changed()
 }
 
-// relist notes that discovery lists the gateway.
-func (r *Roster) relist(id ring.GatewayID) {
-	if id == r.self.id {
+// discoveredSelf looks for this gateway itself in a complete list. One that
+// names nobody is no word against it.
+func (r *Roster) discoveredSelf() {
+	if _, listed := r.listing[r.self.id]; listed {
+		r.listed = true
 		return
 	}
-	r.readiness.await(id)
-	if rec := r.peer(id); rec != nil && rec.delisted {
+	if r.listed && !r.self.delisted && len(r.listing) > 0 {
+		r.self.delisted = true
+		r.changed()
+		r.do(Delisted{})
+	}
+}
+
+// relist notes that discovery lists the gateway.
+func (r *Roster) relist(id ring.GatewayID) {
+	if id != r.self.id {
+		r.readiness.await(id)
+	}
+	if rec := r.byID[id]; rec != nil && rec.delisted {
 		rec.delisted = false
 		r.changed()
 	}

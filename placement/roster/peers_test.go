@@ -195,6 +195,19 @@ func TestLive(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
+	t.Run("S21", func(t *testing.T) {
+		f := newFleet(t, "a", "b", "c")
+		f.step("a", Attached{"s", 1})
+		f.run(time.Second)
+		f.start("b", 2)
+		b := f.nodes["b"]
+		f.step("b", Discovered{Gateways: f.ids()})
+		require.Equal(t, "nowhere", home(b, "s"))
+		require.False(t, b.Ready(f.now).Callers.OK, "whom b does not know somebody may have")
+		f.run(time.Second)
+		require.Equal(t, "a gen 1", home(b, "s"))
+		require.True(t, b.Ready(f.now).Callers.OK, "whom b does not know nobody has")
+	})
 	t.Run("S22/first of an empty fleet", func(t *testing.T) {
 		for _, ids := range [][]ring.GatewayID{nil, {"a"}} {
 			f := newFleet(t, "a")

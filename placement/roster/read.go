@@ -125,6 +125,10 @@ func (r *Roster) HeardAt(id ring.GatewayID) time.Time {
 	return time.Time{}
 }
 
+// Delisted reports whether discovery has had this gateway in a complete list, and has it no
+// more: peers give it nobody.
+func (r *Roster) Delisted() bool { return r.self.delisted }
+
 // Version grows with every change that one of the reads could show, the
 // passing of time aside. Equal versions show the same.
 func (r *Roster) Version() uint64 { return r.version }

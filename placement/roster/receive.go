@@ -146,8 +146,16 @@ func (r *Roster) receiveSnapshot(now time.Time, rec *record, m Snapshot) {
 	}
 	got := rec.pages.got
 	rec.pages = pages{}
-	stale := r.claims.split(rec)
+	total := 0
+	for _, entries := range got {
+		total += len(entries)
+	}
+	r.claims.expect(total - rec.attached - rec.held)
 	placed := Placed{Gateway: rec.id}
+	if rec.attached+rec.held == 0 {
+		placed.Entries = make([]Entry, 0, total)
+	}
+	stale := r.claims.split(rec)
 	for i := range m.Pages {
 		for _, e := range got[i] {
 			r.put(rec, e, &placed)
@@ -156,6 +164,7 @@ func (r *Roster) receiveSnapshot(now time.Time, rec *record, m Snapshot) {
 	r.empty(rec, stale)
 	r.claims.release(stale)
 	rec.have = m.Sequence
+	rec.asked = false
 	rec.wrong = rec.digest != m.Digest
 	r.stats.Snapshots++
 	r.changed()
@@ -211,8 +220,7 @@ func (r *Roster) put(rec *record, e Entry, placed *Placed) {
 		return
 	}
 	first, own := r.claims.find(rec, e.Member)
-	if _, moved := r.claims.put(rec, e, first, own, true); moved {
-		c, _ := r.claims.place(e.Member)
+	if c, moved := r.claims.put(rec, e, first, own, true); moved {
 		placed.Entries = append(placed.Entries, c.entry())
 	}
 }
@@ -231,24 +239,41 @@ func (r *Roster) catchUp(rec *record) {
 	rec.caughtUp()
 }
 
-// askSoon asks for a snapshot, once for each heartbeat at most, unless the gap
-// closes by itself: messages overtake each other.
+// askSoon asks for a snapshot, unless the gap closes by itself: messages
+// overtake each other. Once the answer or a heartbeat is there it may ask again at
+// once, as a newcomer often must, and four times in a heartbeat from then on: whole
+// records are dear, and a gateway that changes faster than it can tell would have
+// to send nothing else.
 func (r *Roster) askSoon(now time.Time, rec *record) {
-	if rec.asked || !rec.askAt.IsZero() {
+	if !rec.askAt.IsZero() {
 		return
 	}
 	rec.askAt = now.Add(r.cfg.Batch)
+	next := rec.asking
+	if !rec.asked {
+		next = next.Add(-r.patience())
+	}
+	if rec.askAt.Before(next) {
+		rec.askAt = next
+	}
 	r.wake(rec.askAt)
 }
+
+// patience is how long an answer may take before the question is put again.
+func (r *Roster) patience() time.Duration { return r.cfg.Heartbeat / 4 }
 
 // ask asks for the snapshot that is due, unless one is on its way: pages that
 // keep coming put it off.
 func (r *Roster) ask(now time.Time, rec *record) {
-	if at := rec.pages.at.Add(r.cfg.Heartbeat / 4); rec.pages.got != nil && now.Before(at) {
+	if at := rec.pages.at.Add(r.patience()); rec.pages.got != nil && now.Before(at) {
 		rec.askAt = at
 		return
 	}
 	rec.askAt = time.Time{}
+	if rec.asking.Before(now) {
+		rec.asking = now
+	}
+	rec.asking = rec.asking.Add(r.patience())
 	rec.asked = true
 	r.do(Send{To: rec.id, Message: SnapshotRequest{
 		From:        r.self.id,

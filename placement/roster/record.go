@@ -38,7 +38,8 @@ type record struct {
 	synced   bool // its members were complete once
 
 	wrong   bool      // the digest differed
-	asked   bool      // a snapshot was asked for since its last heartbeat
+	asked   bool      // a snapshot has been asked for, and since then neither it nor a heartbeat has come
+	asking  time.Time // until when the snapshots asked for so far use up what may be asked
 	askAt   time.Time // when to ask for one; zero: no need seen
 	waiting []Delta   // beyond a gap, by From
 	pages   pages

@@ -29,12 +29,14 @@ type Roster struct {
 	out     []Action
 
 	outbox     outbox
+	cut        [][]Entry             // the own record as it was given last; nil: it has changed, or a heartbeat has passed
 	superseded placement.Incarnation // the newest process under this ID, if that is not this one
 	beatAt     time.Time             // when the next heartbeat goes out
 	wakeAt     time.Time             // no record needs anything before; zero: none does
 
 	gone      map[ring.GatewayID]departure
 	listing   map[ring.GatewayID]struct{} // discovery's last complete list
+	listed    bool                        // a complete list has had this gateway
 	doubtful  bool                        // discovery's last word was no complete list
 	readiness readiness
 }
@@ -142,6 +144,7 @@ func (r *Roster) timers(now time.Time) {
 		}
 		if !now.Before(r.beatAt) {
 			r.beatAt = now.Add(r.cfg.Heartbeat)
+			r.cut = nil
 			r.send("", r.heartbeat())
 		}
 	}
