@@ -35,6 +35,8 @@
 //   - [github.com/evenring/evenring/ring]: the circle; who owns a member, who comes next
 //   - [github.com/evenring/evenring/placement]: the choice of a gateway under a cap, and its explanation
 //   - [github.com/evenring/evenring/placement/roster]: the replicated record of who serves whom, and readiness
+//   - [github.com/evenring/evenring/placement/roster/rostertest]: examines a roster transport
+//   - [github.com/evenring/evenring/redirect/forward]: calls that reach a supervisor through any gateway
 //   - [github.com/evenring/evenring/redirect]: the words on the wire, and the gateway that answers them
 //   - [github.com/evenring/evenring/redirect/supervisor]: what a supervisor dials next
 //   - [github.com/evenring/evenring/redirect/session]: what a supervisor's child session dials next
@@ -44,6 +46,7 @@
 // What needs more than two small dependencies is a module of its own:
 //
 //   - [github.com/evenring/evenring/placement/roster/gossip]: a roster over hashicorp/memberlist
+//   - [github.com/evenring/evenring/placement/roster/kube]: discovery from Kubernetes' EndpointSlices
 //   - [github.com/evenring/evenring/redirect/redirectgrpc]: streams and the peer link over gRPC
 //   - [github.com/evenring/evenring/metrics/prom]: the metrics for Prometheus
 //

@@ -4,6 +4,8 @@
 //
 //   - gateway: a gateway server over gRPC, with gossip, mutual TLS, health, readiness and metrics
 //   - supervisor: a process that hosts supervisors and their child sessions
+//   - call: asks a supervisor, wherever it is, through any gateway
 //   - explain: where a supervisor would be placed in a given fleet, and why
+//   - simulate: a whole fleet that arrives at once on stale views, by several rules
 //   - rollout: a whole fleet of both on this machine, put through restarts, a rollout, a crash and a scale-up
 package examples

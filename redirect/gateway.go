@@ -36,6 +36,7 @@ type Gateway struct {
 	outgoing []roster.Send
 	armed    time.Time // when Run wakes by itself; zero: it does not
 	ended    bool      // Run has ended: nothing is sent any more
+	routes   routes
 
 	wake chan struct{} // something is waiting for Run
 }
@@ -144,6 +145,7 @@ func (g *Gateway) do(f func(now time.Time, a *Admission)) {
 	if !g.ended {
 		g.outgoing = append(g.outgoing, out.Sends...)
 	}
+	g.routes.notify(g.adm.Roster().Version())
 	watch := g.watch
 	at, due := g.adm.Deadline()
 	if len(g.outgoing) > 0 || due && (g.armed.IsZero() || at.Before(g.armed)) {
@@ -198,7 +200,10 @@ func (g *Gateway) Admit(ctx context.Context, hello Hello) (Verdict, *Attachment)
 func (g *Gateway) begin(p *Admitting) {
 	switch {
 	case p.Key != 0:
-		g.streams[p.Key] = &Attachment{gateway: g, key: p.Key, notices: make(chan Notice, noticeBuffer)}
+		g.streams[p.Key] = &Attachment{
+			gateway: g, key: p.Key, notices: make(chan Notice, noticeBuffer), answers: p.hello.Answers, ready: make(chan struct{}),
+		}
+		g.routes.stir()
 	case !p.Done && p.Ask == nil:
 		g.waiting[p] = make(chan struct{})
 	}
@@ -349,7 +354,12 @@ type Attachment struct {
 	gateway *Gateway
 	key     Key
 	notices chan Notice
-	over    bool // under the gateway's lock
+	answers bool          // it said that it answers requests
+	ready   chan struct{} // closed: carry is set, or the stream is over
+
+	// Under the gateway's lock.
+	over  bool
+	carry Carry
 }
 
 // Notices is what the stream is to be told. The channel closes after a notice
@@ -386,8 +396,13 @@ func (t *Attachment) tell(n Notice) {
 }
 
 func (t *Attachment) finish() {
-	if !t.over {
-		t.over = true
-		close(t.notices)
+	if t.over {
+		return
 	}
+	t.over = true
+	close(t.notices)
+	if t.carry == nil {
+		close(t.ready)
+	}
+	t.gateway.routes.stir()
 }

@@ -29,6 +29,7 @@ type Hello struct {
 	Avoid       []ring.GatewayID // gateways that it could not reach, or lost
 	Full        []ring.GatewayID // gateways that found themselves full on the way
 	CanRedirect bool             // follows redirects; an old client does not
+	Answers     bool             // answers requests; see [Gateway.Deliver]
 	Home        ring.GatewayID   // who last accepted it, for logs: the roster is what counts; empty: nobody that it remembers
 	Proof       []byte           // carried, and not looked at yet
 }

@@ -17,6 +17,8 @@ import (
 // layers is pure.
 var drivers = []string{
 	"handoff/drain.go",
+	"redirect/deliver.go",
+	"redirect/forward/call.go",
 	"redirect/gateway.go",
 	"redirect/internal/dialer/dialer.go",
 	"redirect/session/run.go",

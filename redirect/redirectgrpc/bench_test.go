@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/placement/roster"
 	"github.com/evenring/evenring/redirect"
 )
 
@@ -36,6 +37,25 @@ func BenchmarkAsk(b *testing.B) {
 	for b.Loop() {
 		_, err := p.Ask(b.Context(), to, placement.Question{From: "a", Member: "m", Generation: 1, Limit: 1})
 		require.NoError(b, err)
+	}
+}
+
+// A request and its answer: at the gateway that has the supervisor, and one hop away.
+func BenchmarkCall(b *testing.B) {
+	f := newFleet()
+	here, away := f.start(b, "a", taking), f.start(b, "b", taking)
+	f.complete(b)
+	dial(b, answeringAs("s"), here.addr, hello("s", 1))
+	eventually(b, func() bool { return away.knows("s") == roster.Elsewhere })
+	for name, at := range map[string]*gate{"hops=0": here, "hops=1": away} {
+		b.Run(name, func(b *testing.B) {
+			c := caller(b, at.addr)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := call(b.Context(), c, "s", "hi")
+				require.NoError(b, err)
+			}
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 const (
 	DefaultHelloTimeout = 10 * time.Second
 	DefaultHeartbeat    = 10 * time.Second
+	DefaultServerLinger = 5 * time.Second
 )
 
 // ServerConfig says how a gateway's end treats its streams. The zero value of
@@ -43,6 +44,15 @@ type ServerConfig struct {
 	// after a goodbye, which [ServerStream.Recv] tells at once. nil: payloads
 	// are thrown away.
 	Serve func(context.Context, *ServerStream) error
+
+	// Linger is how long a stream that the gateway or its application ends is kept
+	// for the answers to the requests on it. 0: 5 s.
+	Linger time.Duration
+
+	// Calls lets callers reach supervisors and sessions through this gateway,
+	// wherever those are. nil: nobody can call here, and no other gateway can
+	// forward a call here.
+	Calls *CallConfig
 }
 
 // Validate reports every fault, each naming its field.
@@ -54,11 +64,24 @@ func (c ServerConfig) Validate() error {
 	if c.Heartbeat < 0 {
 		errs = append(errs, fmt.Errorf("redirectgrpc: ServerConfig.Heartbeat is %v; it cannot be below 0", c.Heartbeat))
 	}
+	if c.Linger < 0 {
+		errs = append(errs, fmt.Errorf("redirectgrpc: ServerConfig.Linger is %v; it cannot be below 0", c.Linger))
+	}
+	if c.Calls != nil {
+		if err := c.Calls.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("redirectgrpc: ServerConfig.Calls: %w", err))
+		}
+	}
 	return errors.Join(errs...)
 }
 
 func (c ServerConfig) resolved() ServerConfig {
 	c.HelloTimeout = cmp.Or(c.HelloTimeout, DefaultHelloTimeout)
 	c.Heartbeat = cmp.Or(c.Heartbeat, DefaultHeartbeat)
+	c.Linger = cmp.Or(c.Linger, DefaultServerLinger)
+	if c.Calls != nil {
+		calls := c.Calls.resolved()
+		c.Calls = &calls
+	}
 	return c
 }

@@ -11,6 +11,19 @@
 //     [ServerOptions], and is handed the payloads in [ServerConfig.Serve].
 //   - Gateways ask each other through [Peers], which is a [redirect.Peers].
 //     [Register] answers them on the same server.
+//   - Callers, who want something of a supervisor or of a session, dial any
+//     gateway and use [evenringpb.NewCallerClient]; see [ServerConfig.Calls]. The
+//     request goes to the stream, one hop away if need be, and [Transport.Serve]
+//     answers it there. A program that has the gateway in its own process calls
+//     [forward.Call] instead.
+//
+// # Requests while streams come and go
+//
+// A request is executed once at most, unless it says that twice does no harm. What
+// was begun on a stream is answered on it: a supervisor that moves says goodbye
+// to its old gateway when the answers are out ([Transport.Linger]), and a gateway
+// that ends a stream waits for them ([ServerConfig.Linger]). What comes meanwhile
+// is turned away, and goes to where the supervisor is by now.
 //
 // # Versions
 //
@@ -18,7 +31,8 @@
 // not know are passed over. Outcomes, reasons, kinds and states travel as text;
 // one that is not known becomes the harmless zero value: an outcome that admits
 // nobody, [redirect.ReasonUnknown], a notice that is not delivered, a gateway
-// that is still starting.
+// that is still starting. A supervisor of a version that answers no requests is
+// not sent any, and its callers are told at once.
 //
 // # Text
 //
@@ -33,6 +47,7 @@
 // downgrade a stream. A gateway should check in [ServerConfig.Authorize] that
 // the supervisor is who it says, since the newest stream of a member ends the
 // older ones; and it should let none but gateways call
-// [evenringpb.Peer_Ask_FullMethodName], since each call may keep a place. A
-// unary interceptor is where to do that.
+// [evenringpb.Peer_Ask_FullMethodName], since each call may keep a place, and
+// [evenringpb.Peer_Forward_FullMethodName], which passes [CallConfig.Authorize] by.
+// A unary interceptor is where to do that.
 package redirectgrpc

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/redirectgrpc"
+	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 )
 
 // A gateway that answers every payload, and a supervisor that sends one.
@@ -74,4 +75,54 @@ func Example() {
 	// Output:
 	// accept gw-0
 	// hello sup-1
+}
+
+// A caller asks a supervisor through a gateway. Any gateway will do.
+func ExampleCallConfig() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	// The gateway.
+	peers := &redirectgrpc.Peers{Credentials: insecure.NewCredentials()}
+	defer peers.Close()
+	gateway, err := redirect.NewGateway(redirect.Config{Gateway: "gw-0", Incarnation: 1, Peers: peers}, redirect.Hooks{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go gateway.Run(ctx, nil)
+	server := grpc.NewServer(redirectgrpc.ServerOptions()...)
+	err = redirectgrpc.Register(server, gateway, redirectgrpc.ServerConfig{Calls: &redirectgrpc.CallConfig{Peers: peers}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+
+	// The supervisor.
+	transport := redirectgrpc.Transport{
+		Credentials: insecure.NewCredentials(),
+		Serve: func(_ context.Context, request []byte) ([]byte, error) {
+			return append([]byte("hello "), request...), nil
+		},
+	}
+	_, stream, err := transport.Dial(ctx, listener.Addr().String(), redirect.Hello{Member: "sup-1", Generation: 1, CanRedirect: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stream.Close()
+
+	// The caller.
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	reply, err := evenringpb.NewCallerClient(conn).Call(ctx, &evenringpb.CallRequest{Member: "sup-1", Payload: []byte("caller")})
+	fmt.Println(string(reply.GetPayload()), err)
+
+	// Output: hello caller <nil>
 }

@@ -30,6 +30,7 @@ type fleet struct {
 type gate struct {
 	*redirect.Gateway
 	addr   string
+	peers  *Peers
 	server *grpc.Server
 }
 
@@ -38,6 +39,7 @@ type gateOptions struct {
 	server      ServerConfig
 	credentials credentials.TransportCredentials // of the server
 	peers       credentials.TransportCredentials // of the peer link
+	calls       *CallConfig                      // nil: none are taken; its Peers are the gate's own
 }
 
 func newFleet() *fleet { return &fleet{gates: make(map[ring.GatewayID]*gate)} }
@@ -52,7 +54,12 @@ func (f *fleet) start(t testing.TB, id ring.GatewayID, o gateOptions) *gate {
 	l := listen(t, "127.0.0.1:0")
 	peers := &Peers{Credentials: o.peers}
 	t.Cleanup(func() { require.NoError(t, peers.Close()) })
-	g := &gate{addr: l.Addr().String()}
+	if o.calls != nil {
+		calls := *o.calls
+		calls.Peers = peers
+		o.server.Calls = &calls
+	}
+	g := &gate{addr: l.Addr().String(), peers: peers}
 	gw, err := redirect.NewGateway(redirect.Config{
 		Gateway:     id,
 		Incarnation: placement.Incarnation(time.Now().UnixNano()),

@@ -14,10 +14,12 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/forward"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 	"github.com/evenring/evenring/ring"
 )
@@ -25,8 +27,8 @@ import (
 // peerIdle is how long a connection that nobody asks over is kept.
 const peerIdle = 5 * time.Minute
 
-// Peers asks other gateways to keep a place; it is a [redirect.Peers]. It keeps
-// one connection per gateway and endpoint, and dials it when it is first asked
+// Peers asks other gateways to keep a place, and forwards calls to them; it is a
+// [redirect.Peers] and a [forward.Peers]. It keeps one connection per gateway and endpoint, and dials it when it is first asked
 // over. A connection over which an ask failed is given up, so that the next
 // ask finds out anew: a target that refuses connections is an error at once,
 // and one that is back answers at once. One that was not used for five minutes
@@ -47,7 +49,12 @@ type Peers struct {
 	closed bool
 }
 
-var _ redirect.Peers = (*Peers)(nil)
+var (
+	_ redirect.Peers = (*Peers)(nil)
+	_ forward.Peers  = (*Peers)(nil)
+)
+
+var errNoEndpoint = errors.New("it has no endpoint")
 
 // A gateway that comes back at another address is another peer, and so is
 // another gateway at the same address.
@@ -58,7 +65,7 @@ type peerKey struct {
 
 type peerConn struct {
 	*grpc.ClientConn
-	asks     int // going on
+	asks     int // and forwarded calls, going on
 	lastUsed time.Time
 	dropped  bool // closes with its last ask
 }
@@ -76,7 +83,7 @@ func (p *Peers) Ask(ctx context.Context, to placement.Gateway, q placement.Quest
 
 func (p *Peers) ask(ctx context.Context, to peerKey, q placement.Question) (placement.Answer, error) {
 	if to.endpoint == "" {
-		return placement.Answer{}, errors.New("it has no endpoint")
+		return placement.Answer{}, errNoEndpoint
 	}
 	conn, err := p.acquire(to, time.Now())
 	if err != nil {
@@ -92,6 +99,43 @@ func (p *Peers) ask(ctx context.Context, to peerKey, q placement.Question) (plac
 		return placement.Answer{}, fmt.Errorf("%s answers there", answer.Gateway)
 	}
 	return answer, nil
+}
+
+// Forward hands a request to the gateway at to.Endpoint and returns what came
+// of it, as [forward.Peers] has it. An error of gRPC's own is
+// [forward.ErrNotSent] if nothing of the request can have been taken there, and
+// [redirect.ErrUncertain] otherwise.
+func (p *Peers) Forward(ctx context.Context, to placement.Gateway, req redirect.Request) ([]byte, error) {
+	key := peerKey{to.ID, to.Endpoint}
+	fail := func(kind, err error) error {
+		return fmt.Errorf("redirectgrpc: forward to %s at %q: %w: %w", to.ID, to.Endpoint, kind, err)
+	}
+	if to.Endpoint == "" {
+		return nil, fail(forward.ErrNotSent, errNoEndpoint)
+	}
+	conn, err := p.acquire(key, time.Now())
+	if err != nil {
+		return nil, fail(forward.ErrNotSent, err)
+	}
+	watched, sent := watchSent(ctx)
+	reply, err := evenringpb.NewPeerClient(conn).Forward(watched, requestToWire(req))
+	p.release(key, conn, status.Code(err) == codes.Unavailable)
+	switch {
+	case err == nil:
+		return replyFromWire(reply)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case !sent.Load() || refused(err):
+		return nil, fail(forward.ErrNotSent, err)
+	default:
+		return nil, fail(redirect.ErrUncertain, err)
+	}
+}
+
+// refused reports whether a gateway has turned a request away before it looked at it.
+func refused(err error) bool {
+	code := status.Code(err)
+	return code == codes.Unimplemented || code == codes.PermissionDenied || code == codes.Unauthenticated
 }
 
 // Close closes every connection; asks that are going on fail. It returns nil,
@@ -133,6 +177,8 @@ func (p *Peers) acquire(to peerKey, now time.Time) (*peerConn, error) {
 
 var peerOptions = []grpc.DialOption{
 	grpc.WithNoProxy(),
+	grpc.WithStatsHandler(sentWatch{}),
+	grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
 	grpc.WithIdleTimeout(peerIdle),
 	grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},

@@ -26,21 +26,26 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// Register makes s serve gw: supervisors' and sessions' streams, and other
-// gateways' questions. It must come before s serves. Its error is that of
-// [ServerConfig.Validate].
+// Register makes s serve gw: supervisors' and sessions' streams, other
+// gateways' questions, and calls if cfg has Calls. It must come before s serves.
+// Its error is that of [ServerConfig.Validate].
 func Register(s grpc.ServiceRegistrar, gw *redirect.Gateway, cfg ServerConfig) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	evenringpb.RegisterGatewayServer(s, &gatewayServer{gw: gw, cfg: cfg.resolved()})
-	evenringpb.RegisterPeerServer(s, peerServer{gw: gw})
+	cfg = cfg.resolved()
+	evenringpb.RegisterGatewayServer(s, &gatewayServer{gw: gw, cfg: cfg})
+	evenringpb.RegisterPeerServer(s, peerServer{gw: gw, calls: cfg.Calls})
+	if cfg.Calls != nil {
+		evenringpb.RegisterCallerServer(s, callerServer{gw: gw, cfg: *cfg.Calls})
+	}
 	return nil
 }
 
 type peerServer struct {
 	evenringpb.UnimplementedPeerServer
-	gw *redirect.Gateway
+	gw    *redirect.Gateway
+	calls *CallConfig // nil: calls are not taken
 }
 
 func (p peerServer) Ask(_ context.Context, q *evenringpb.Question) (*evenringpb.Answer, error) {
@@ -71,6 +76,7 @@ func (g *gatewayServer) Attach(attach evenringpb.Gateway_AttachServer) error {
 	verdict, attachment := g.gw.Admit(ctx, hello)
 	if attachment != nil {
 		defer func() { attachment.Leave(s.saidGoodbye()) }()
+		attachment.Carry(s.carry)
 	}
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
@@ -85,12 +91,12 @@ func (g *gatewayServer) Attach(attach evenringpb.Gateway_AttachServer) error {
 		Incarnation: g.gw.Incarnation(),
 	})
 	if g.cfg.Serve == nil {
-		return follow(s, attachment, nil)
+		return g.follow(s, attachment, nil)
 	}
 	served, followed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer cancel()
-		followed <- follow(s, attachment, served)
+		followed <- g.follow(s, attachment, served)
 	}()
 	err = g.cfg.Serve(ctx, s)
 	close(served)
@@ -105,18 +111,20 @@ var errServed = errors.New("served")
 
 // follow passes notices on and returns how the stream is to end. served is
 // closed when the application has returned; nil: there is none.
-func follow(s *ServerStream, attachment *redirect.Attachment, served <-chan struct{}) error {
+func (g *gatewayServer) follow(s *ServerStream, attachment *redirect.Attachment, served <-chan struct{}) error {
 	notices, over := attachment.Notices(), s.over
 	for {
 		select {
 		case n, more := <-notices:
 			if !more {
+				s.settle(g.cfg.Linger)
 				return s.flush()
 			}
 			if !s.notify(n) {
 				return status.Error(codes.ResourceExhausted, "the supervisor does not take its notices")
 			}
 		case <-served:
+			s.settle(g.cfg.Linger)
 			if err := s.flush(); err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/forward"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 	"github.com/evenring/evenring/ring"
 )
@@ -52,12 +53,16 @@ func laterUp() *evenringpb.ClientFrame {
 }
 
 func TestServerConfig(t *testing.T) {
-	err := ServerConfig{HelloTimeout: -1, Heartbeat: -2}.Validate()
+	err := ServerConfig{HelloTimeout: -1, Heartbeat: -2, Linger: -3, Calls: &CallConfig{Timeout: -4, Forward: forward.Config{Patience: -5}}}.Validate()
 	require.ErrorContains(t, err, "ServerConfig.HelloTimeout is -1ns")
 	require.ErrorContains(t, err, "ServerConfig.Heartbeat is -2ns")
+	require.ErrorContains(t, err, "ServerConfig.Linger is -3ns")
+	require.ErrorContains(t, err, "ServerConfig.Calls: redirectgrpc: CallConfig.Timeout is -4ns")
+	require.ErrorContains(t, err, "CallConfig.Forward: forward: Config.Patience is -5ns")
 	require.Error(t, Register(grpc.NewServer(), nil, ServerConfig{Heartbeat: -1}))
 	require.NoError(t, ServerConfig{}.Validate())
-	require.Equal(t, ServerConfig{HelloTimeout: DefaultHelloTimeout, Heartbeat: DefaultHeartbeat}, ServerConfig{}.resolved())
+	require.Equal(t, ServerConfig{HelloTimeout: DefaultHelloTimeout, Heartbeat: DefaultHeartbeat, Linger: DefaultServerLinger}, ServerConfig{}.resolved())
+	require.Equal(t, &CallConfig{Timeout: DefaultCallTimeout}, ServerConfig{Calls: &CallConfig{}}.resolved().Calls)
 }
 
 func TestRedirectIsFollowed(t *testing.T) {

@@ -33,10 +33,14 @@ type ServerStream struct {
 	err      error         // nil: it said goodbye
 
 	urgent   chan redirect.Notice
+	requests chan *evenringpb.Request // taken as it is written
+	cancels  chan uint64
 	outgoing chan []byte
 	last     chan struct{} // closed: write what is queued, and no more
 	written  chan struct{} // closed: nothing more is written, for writeErr
 	writeErr error
+
+	carrier carrier
 }
 
 func newServerStream(ctx context.Context, attach evenringpb.Gateway_AttachServer, payloads bool) *ServerStream {
@@ -46,6 +50,8 @@ func newServerStream(ctx context.Context, attach evenringpb.Gateway_AttachServer
 		greeted:  make(chan struct{}),
 		over:     make(chan struct{}),
 		urgent:   make(chan redirect.Notice, noticeQueue),
+		requests: make(chan *evenringpb.Request),
+		cancels:  make(chan uint64, noticeQueue),
 		outgoing: make(chan []byte, payloadQueue),
 		last:     make(chan struct{}),
 		written:  make(chan struct{}),
@@ -169,6 +175,8 @@ func (s *ServerStream) read() {
 				s.err = status.FromContextError(s.ctx.Err()).Err()
 				return
 			}
+		case *evenringpb.ClientFrame_Reply:
+			s.carrier.answer(frame.Reply)
 		case *evenringpb.ClientFrame_Goodbye:
 			return
 		}
@@ -226,6 +234,10 @@ func (s *ServerStream) write(heartbeat time.Duration, beat redirect.Notice) {
 		select {
 		case n := <-s.urgent:
 			s.writeErr = s.sendNotice(n)
+		case r := <-s.requests:
+			s.writeErr = s.send(&evenringpb.ServerFrame{Frame: &evenringpb.ServerFrame_Request{Request: r}})
+		case id := <-s.cancels:
+			s.writeErr = s.send(&evenringpb.ServerFrame{Frame: &evenringpb.ServerFrame_Cancel{Cancel: &evenringpb.Cancel{Id: id}}})
 		case payload := <-s.outgoing:
 			s.writeErr = s.sendPayload(payload)
 		case <-ticker.C:
@@ -257,9 +269,11 @@ func (s *ServerStream) writeRest() {
 }
 
 func (s *ServerStream) sendNotice(n redirect.Notice) error {
-	return s.attach.Send(&evenringpb.ServerFrame{Frame: &evenringpb.ServerFrame_Notice{Notice: noticeToWire(n)}})
+	return s.send(&evenringpb.ServerFrame{Frame: &evenringpb.ServerFrame_Notice{Notice: noticeToWire(n)}})
 }
 
 func (s *ServerStream) sendPayload(payload []byte) error {
-	return s.attach.Send(&evenringpb.ServerFrame{Frame: &evenringpb.ServerFrame_Payload{Payload: payload}})
+	return s.send(&evenringpb.ServerFrame{Frame: &evenringpb.ServerFrame_Payload{Payload: payload}})
 }
+
+func (s *ServerStream) send(frame *evenringpb.ServerFrame) error { return s.attach.Send(frame) }

@@ -3,6 +3,7 @@
 package redirectgrpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ const (
 // Stream is an accepted stream, seen from the supervisor's side. It is a
 // [redirect.Stream] that carries payloads beside the notices. All methods may
 // be called at once, from any goroutine. Once the stream has ended, whoever
-// ended it, it holds no resources; Close is then free.
+// ended it, it holds no resources but the requests that [Transport.Serve] still
+// works on; Close is then free.
 //
 // Notices and payloads arrive in one order. When [Transport.Payloads] of them
 // wait for [Stream.Recv], the stream is read no further until one is taken:
@@ -40,17 +42,21 @@ type Stream struct {
 	gone   <-chan struct{} // closed: no connection left
 
 	sending  sync.Mutex
+	parted   bool // nothing is sent any more
 	close    sync.Once
 	closed   chan struct{} // closed: by this side
 	notices  chan redirect.Notice
 	payloads chan []byte   // nil: not wanted
 	ended    chan struct{} // closed: err is set, everything is released
 	err      error
+
+	answers answers
+	linger  time.Duration
 }
 
 var _ redirect.Stream = (*Stream)(nil)
 
-func newStream(conn *grpc.ClientConn, attach evenringpb.Gateway_AttachClient, end context.CancelFunc, gone <-chan struct{}, payloads int) *Stream {
+func (t Transport) newStream(conn *grpc.ClientConn, attach evenringpb.Gateway_AttachClient, end context.CancelFunc, gone <-chan struct{}) *Stream {
 	s := &Stream{
 		conn:    conn,
 		attach:  attach,
@@ -59,9 +65,12 @@ func newStream(conn *grpc.ClientConn, attach evenringpb.Gateway_AttachClient, en
 		closed:  make(chan struct{}),
 		notices: make(chan redirect.Notice, noticeQueue),
 		ended:   make(chan struct{}),
+
+		answers: answers{serve: t.Serve},
+		linger:  cmp.Or(t.Linger, DefaultLinger),
 	}
-	if payloads > 0 {
-		s.payloads = make(chan []byte, payloads)
+	if t.Payloads > 0 {
+		s.payloads = make(chan []byte, t.Payloads)
 	}
 	go s.read()
 	return s
@@ -119,17 +128,26 @@ func (s *Stream) Send(payload []byte) error {
 	return nil
 }
 
-// Close says goodbye, waits up to a second for the gateway to end the stream,
-// and then ends it. It returns nil.
+// Close waits until the requests that are being answered have their answers,
+// for [Transport.Linger] at most, while further ones are turned away; says
+// goodbye, waits up to a second for the gateway to end the stream, and then ends
+// it. It returns nil, once no [Transport.Serve] runs for the stream any more.
+// The gateway takes it that a request without an answer was not executed: those
+// that were begun and are given up, it is told of.
 func (s *Stream) Close() error {
 	s.close.Do(func() {
 		close(s.closed)
+		s.finish()
 		// It frees a Send that is stuck, too.
 		deadline := time.AfterFunc(closeTimeout, s.end)
 		defer deadline.Stop()
+		for _, id := range s.answers.giveUp() {
+			s.reply(id, nil, redirect.ErrUncertain)
+		}
 		s.goodbye()
 		<-s.ended
 	})
+	s.answers.tasks.Wait()
 	return nil
 }
 
@@ -137,6 +155,7 @@ func (s *Stream) Close() error {
 func (s *Stream) goodbye() {
 	s.sending.Lock()
 	defer s.sending.Unlock()
+	s.parted = true
 	frame := &evenringpb.ClientFrame{Frame: &evenringpb.ClientFrame_Goodbye{Goodbye: &evenringpb.Goodbye{}}}
 	if s.attach.Send(frame) == nil {
 		_ = s.attach.CloseSend()
@@ -162,6 +181,10 @@ func (s *Stream) read() {
 			s.gotNotice(noticeFromWire(frame.Notice))
 		case *evenringpb.ServerFrame_Payload:
 			s.gotPayload(frame.Payload)
+		case *evenringpb.ServerFrame_Request:
+			s.gotRequest(frame.Request)
+		case *evenringpb.ServerFrame_Cancel:
+			s.answers.cancel(frame.Cancel.GetId())
 		}
 	}
 }

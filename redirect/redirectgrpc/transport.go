@@ -45,6 +45,19 @@ type Transport struct {
 	// Payloads is how many payloads are kept for [Stream.Recv]. 0: what the
 	// gateway's application sends is thrown away.
 	Payloads int
+
+	// Serve answers the requests that callers make of the supervisor, or of the
+	// session, at any gateway. It is called in a goroutine of its own for each, up
+	// to 1024 at once on one stream. Its error reaches the caller with the status
+	// that it carries, Unknown for one that carries none. The context
+	// has the caller's deadline, ends when nobody waits for the answer any more and
+	// when the stream has ended, and carries the values of the dial's context.
+	// Serve must return soon after that. An answer may have [MaxCallBytes]. nil:
+	// requests are turned away, and the caller is told at once.
+	Serve func(ctx context.Context, request []byte) ([]byte, error)
+
+	// Linger is how long [Stream.Close] waits for requests that Serve works on. 0: 10 s.
+	Linger time.Duration
 }
 
 var _ redirect.Transport = Transport{}
@@ -72,6 +85,10 @@ func (t Transport) dial(ctx context.Context, addr string, hello redirect.Hello) 
 	if t.Payloads < 0 {
 		return redirect.Verdict{}, nil, fmt.Errorf("Transport.Payloads is %d; it cannot be below 0", t.Payloads)
 	}
+	if t.Linger < 0 {
+		return redirect.Verdict{}, nil, fmt.Errorf("Transport.Linger is %v; it cannot be below 0", t.Linger)
+	}
+	hello.Answers = t.Serve != nil
 	link := &connWatch{gone: make(chan struct{})}
 	options := append(dialOptions(t.Credentials),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
@@ -108,7 +125,7 @@ func (t Transport) dial(ctx context.Context, addr string, hello redirect.Hello) 
 		return verdict, nil, nil
 	}
 	accepted = true
-	return verdict, newStream(conn, attach, end, link.arm(), t.Payloads), nil
+	return verdict, t.newStream(conn, attach, end, link.arm()), nil
 }
 
 // greet says hello and waits for the verdict. Whatever else comes before it is passed over.

@@ -30,6 +30,7 @@ func helloToWire(h redirect.Hello) *evenringpb.Hello {
 		CanRedirect: h.CanRedirect,
 		Home:        string(h.Home),
 		Proof:       bytes.Clone(h.Proof),
+		Answers:     h.Answers,
 	}
 }
 
@@ -46,6 +47,7 @@ func helloFromWire(w *evenringpb.Hello) redirect.Hello {
 		CanRedirect: w.GetCanRedirect(),
 		Home:        ring.GatewayID(w.GetHome()),
 		Proof:       bytes.Clone(w.GetProof()),
+		Answers:     w.GetAnswers(),
 	}
 }
 
@@ -139,6 +141,24 @@ func answerFromWire(w *evenringpb.Answer) placement.Answer {
 		Yes:     w.GetYes(),
 		State:   parseState(w.GetState()),
 		Reports: reportsFromWire(w.GetReports()),
+	}
+}
+
+func requestToWire(r redirect.Request) *evenringpb.CallRequest {
+	return &evenringpb.CallRequest{
+		Member:     string(r.Member),
+		Session:    string(r.Session),
+		Payload:    r.Payload, // promised not to be changed
+		Idempotent: r.Idempotent,
+	}
+}
+
+func requestFromWire(w *evenringpb.CallRequest) redirect.Request {
+	return redirect.Request{
+		Member:     ring.MemberID(w.GetMember()),
+		Session:    redirect.SessionID(w.GetSession()),
+		Payload:    w.GetPayload(),
+		Idempotent: w.GetIdempotent(),
 	}
 }
 

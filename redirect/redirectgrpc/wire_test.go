@@ -52,6 +52,10 @@ func sentAnswer(t testing.TB, a placement.Answer) placement.Answer {
 	return answerFromWire(recoded(t, answerToWire(a), new(evenringpb.Answer)))
 }
 
+func sentRequest(t testing.TB, r redirect.Request) redirect.Request {
+	return requestFromWire(recoded(t, requestToWire(r), new(evenringpb.CallRequest)))
+}
+
 // fill gives every field of v a random value. Sets of words keep to their words. A field of
 // a new kind fails the test rather than being passed over.
 func fill(t *testing.T, v reflect.Value, rng *rand.Rand) {
@@ -117,12 +121,14 @@ func TestWordsSurviveTheWire(t *testing.T) {
 		notice   redirect.Notice
 		question placement.Question
 		answer   placement.Answer
+		request  redirect.Request
 	)
 	survives("hello", &hello, func() any { return sentHello(t, hello) })
 	survives("verdict", &verdict, func() any { return sentVerdict(t, verdict) })
 	survives("notice", &notice, func() any { return sentNotice(t, notice) })
 	survives("question", &question, func() any { return sentQuestion(t, question) })
 	survives("answer", &answer, func() any { return sentAnswer(t, answer) })
+	survives("request", &request, func() any { return sentRequest(t, request) })
 }
 
 func TestWordsOfClosedSets(t *testing.T) {
@@ -232,6 +238,9 @@ func FuzzFrames(f *testing.F) {
 		payloadFrame("payload"),
 		questionToWire(placement.Question{Member: "m", Reports: []placement.Report{{Gateway: "gw"}}}),
 		answerToWire(placement.Answer{Gateway: "gw", State: placement.Ready}),
+		&evenringpb.ServerFrame{Frame: &evenringpb.ServerFrame_Request{Request: &evenringpb.Request{Id: 1, Payload: []byte("x")}}},
+		&evenringpb.ClientFrame{Frame: &evenringpb.ClientFrame_Reply{Reply: &evenringpb.Reply{Id: 1, Outcome: "answered", Code: 5, Message: "m"}}},
+		requestToWire(redirect.Request{Member: "m", Session: "s", Payload: []byte("x"), Idempotent: true}),
 	}
 	for _, m := range seeds {
 		data, err := proto.Marshal(m)
@@ -260,6 +269,18 @@ func FuzzFrames(f *testing.F) {
 			answer := answerFromWire(&a)
 			require.Equal(t, answer, sentAnswer(t, answer))
 		}
+		var c evenringpb.CallRequest
+		if proto.Unmarshal(data, &c) == nil {
+			request := requestFromWire(&c)
+			require.Equal(t, request, sentRequest(t, request))
+		}
+		var r evenringpb.Reply
+		if proto.Unmarshal(data, &r) == nil {
+			answer, err := replyFromWire(&r)
+			require.False(t, len(answer) > 0 && err != nil, "an answer and an error")
+			_, again := replyFromWire(replyToWire(answer, err))
+			require.Equal(t, err, again)
+		}
 	})
 }
 
@@ -285,9 +306,10 @@ func TestHelloBytes(t *testing.T) {
 	number(9, 1)
 	text(10, "home")
 	text(11, "proof")
+	number(12, 1)
 	got, err := proto.MarshalOptions{Deterministic: true}.Marshal(helloToWire(redirect.Hello{
 		Member: "member", Session: "session", Generation: 7, Stay: true, Hops: 2, Cap: 30,
-		Avoid: []ring.GatewayID{"lost"}, Full: []ring.GatewayID{"full"}, CanRedirect: true, Home: "home", Proof: []byte("proof"),
+		Avoid: []ring.GatewayID{"lost"}, Full: []ring.GatewayID{"full"}, CanRedirect: true, Home: "home", Proof: []byte("proof"), Answers: true,
 	}))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(want, got), "%x\n%x", want, got)

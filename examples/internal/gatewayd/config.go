@@ -46,6 +46,9 @@ type Config struct {
 	GossipKey []byte        // 16, 24 or 32 bytes; empty: gossip is open to whoever reaches it
 	PeerWait  time.Duration // how long to wait for the loads of the others before serving; 0: 20 s
 
+	KubeService string // Service in Kubernetes whose slices list all gateways, as [namespace/]name; empty: gossip alone finds them
+	Kubeconfig  string // file that says how to reach Kubernetes; empty: as a pod does
+
 	// Of the drain; 0 is the default of handoff.Config.
 	Propagation time.Duration
 	Window      time.Duration
@@ -99,6 +102,9 @@ func (c Config) validate() error {
 		if err := part.mesh.Validate(); err != nil {
 			fault("%s: %w", part.flags, err)
 		}
+	}
+	if err := c.validateKube(); err != nil {
+		errs = append(errs, err)
 	}
 	if err := c.drain().Validate(); err != nil {
 		fault("-propagation, -window, -confirm, -kill-after: %w", err)

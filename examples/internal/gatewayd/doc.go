@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package gatewayd is a gateway as a process: evenring over gRPC, with gossip
-// between the gateways, metrics for Prometheus and pages for a person. Copy it
-// and put an application on its streams.
+// between the gateways, metrics for Prometheus and pages for a person. It takes
+// calls for every supervisor and session of the fleet, wherever they are. Copy
+// it and put an application on its streams.
 //
 // From start to end:
 //
@@ -15,8 +16,9 @@
 //
 // # Who is let in
 //
-// Without TLS whoever reaches the port. With -tls-ca whoever has a certificate of
+// Without TLS whoever reaches the port, supervisors and callers alike. With -tls-ca whoever has a certificate of
 // that CA, whatever it names: a fleet that does not trust its supervisors
-// with each other's names sets Authorize in redirectgrpc.ServerConfig. The gossip
+// with each other's names sets Authorize in redirectgrpc.ServerConfig, and one
+// that does not trust everybody to call sets it in redirectgrpc.CallConfig. The gossip
 // port is protected by -gossip-key. The operator's address is for the inside: it is plain HTTP.
 package gatewayd

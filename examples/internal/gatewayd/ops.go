@@ -32,6 +32,7 @@ func (p *process) pages() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", p.readyPage)
+	mux.HandleFunc("GET /readyz/callers", p.callersPage)
 	mux.HandleFunc("GET /fleet", p.fleetPage)
 	mux.HandleFunc("GET /explain", p.explainPage)
 	return mux

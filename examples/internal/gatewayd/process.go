@@ -22,6 +22,7 @@ import (
 	"github.com/evenring/evenring/handoff"
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/placement/roster/gossip"
+	"github.com/evenring/evenring/placement/roster/kube"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/redirectgrpc"
 )
@@ -46,6 +47,7 @@ type process struct {
 	peers   *redirectgrpc.Peers
 	grpc    *grpc.Server
 	mesh    *gossip.Mesh
+	kube    *kube.Discovery // nil: gossip alone finds the others
 	ops     *http.Server
 
 	phase  atomic.Int32
@@ -90,7 +92,7 @@ func (s *Server) start(ctx context.Context) (_ *process, err error) {
 	if err == nil {
 		p.grpc = grpc.NewServer(append(redirectgrpc.ServerOptions(),
 			grpc.Creds(transportCredentials(s.server)), grpc.WaitForHandlers(true))...)
-		err = redirectgrpc.Register(p.grpc, p.gateway, redirectgrpc.ServerConfig{})
+		err = redirectgrpc.Register(p.grpc, p.gateway, redirectgrpc.ServerConfig{Calls: p.calls()})
 	}
 	if err != nil {
 		return nil, errors.Join(err, listener.Close(), opsListener.Close())
@@ -99,10 +101,14 @@ func (s *Server) start(ctx context.Context) (_ *process, err error) {
 	p.tasks.Go(func() { p.fail(p.grpc.Serve(listener)) })
 	p.tasks.Go(func() { p.fail(p.ops.Serve(opsListener)) })
 
+	replica, err := p.discover()
+	if err != nil {
+		return nil, err
+	}
 	p.mesh, err = gossip.Join(ctx, gossip.Config{
 		Gateway: s.cfg.ID, Incarnation: p.gateway.Incarnation(), Logger: p.log,
 		Bind: s.cfg.Gossip, Advertise: s.cfg.Advertise, Seeds: s.cfg.Join, Key: s.cfg.GossipKey,
-	}, p.gateway)
+	}, replica)
 	if err != nil {
 		return nil, fmt.Errorf("-gossip: %w", err)
 	}
@@ -226,6 +232,9 @@ func (p *process) leave(patience time.Duration) {
 // stop ends whatever runs, and waits for it.
 func (p *process) stop() {
 	p.end()
+	if p.kube != nil {
+		p.kube.Close()
+	}
 	if p.mesh != nil {
 		_ = p.mesh.Close()
 	}

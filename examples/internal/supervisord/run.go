@@ -60,5 +60,6 @@ func transportTo(cfg Config) redirectgrpc.Transport {
 		Credentials: secure,
 		Options:     []grpc.DialOption{grpc.WithReadBufferSize(readBuffer)},
 		Payloads:    payloadQueue,
+		Serve:       echo,
 	}
 }

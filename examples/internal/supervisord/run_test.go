@@ -170,6 +170,19 @@ func TestEveryPayloadIsAnswered(t *testing.T) {
 	require.ElementsMatch(t, []string{"to edge-1 ", "to edge-1 session-1"}, []string{<-answers, <-answers})
 }
 
+func TestEveryRequestIsAnswered(t *testing.T) {
+	gw := alone(t, gateOptions{})
+	seen, _ := start(t, Config{Service: gw.addr, Members: members(2), Sessions: 1})
+	eventually(t, func() bool { return seen.settled(2, 2) })
+	for _, m := range members(2) {
+		for _, s := range []redirect.SessionID{"", "session-1"} {
+			answer, err := gw.Deliver(t.Context(), redirect.Request{Member: m, Session: s, Payload: []byte("hi")})
+			require.NoError(t, err)
+			require.Equal(t, "hi", string(answer))
+		}
+	}
+}
+
 func TestFailedDialsAreLogged(t *testing.T) {
 	lines := make(chan string, 100)
 	log := slog.New(slog.NewTextHandler(lineWriter(lines), nil))

@@ -39,6 +39,7 @@ type ClientFrame struct {
 	//	*ClientFrame_Hello
 	//	*ClientFrame_Goodbye
 	//	*ClientFrame_Payload
+	//	*ClientFrame_Reply
 	Frame         isClientFrame_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -108,6 +109,15 @@ func (x *ClientFrame) GetPayload() []byte {
 	return nil
 }
 
+func (x *ClientFrame) GetReply() *Reply {
+	if x != nil {
+		if x, ok := x.Frame.(*ClientFrame_Reply); ok {
+			return x.Reply
+		}
+	}
+	return nil
+}
+
 type isClientFrame_Frame interface {
 	isClientFrame_Frame()
 }
@@ -124,11 +134,17 @@ type ClientFrame_Payload struct {
 	Payload []byte `protobuf:"bytes,3,opt,name=payload,proto3,oneof"` // the application's, between an accept and the goodbye
 }
 
+type ClientFrame_Reply struct {
+	Reply *Reply `protobuf:"bytes,4,opt,name=reply,proto3,oneof"` // to a request; requests without one at the goodbye were not executed
+}
+
 func (*ClientFrame_Hello) isClientFrame_Frame() {}
 
 func (*ClientFrame_Goodbye) isClientFrame_Frame() {}
 
 func (*ClientFrame_Payload) isClientFrame_Frame() {}
+
+func (*ClientFrame_Reply) isClientFrame_Frame() {}
 
 type ServerFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -137,6 +153,8 @@ type ServerFrame struct {
 	//	*ServerFrame_Verdict
 	//	*ServerFrame_Notice
 	//	*ServerFrame_Payload
+	//	*ServerFrame_Request
+	//	*ServerFrame_Cancel
 	Frame         isServerFrame_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -206,6 +224,24 @@ func (x *ServerFrame) GetPayload() []byte {
 	return nil
 }
 
+func (x *ServerFrame) GetRequest() *Request {
+	if x != nil {
+		if x, ok := x.Frame.(*ServerFrame_Request); ok {
+			return x.Request
+		}
+	}
+	return nil
+}
+
+func (x *ServerFrame) GetCancel() *Cancel {
+	if x != nil {
+		if x, ok := x.Frame.(*ServerFrame_Cancel); ok {
+			return x.Cancel
+		}
+	}
+	return nil
+}
+
 type isServerFrame_Frame interface {
 	isServerFrame_Frame()
 }
@@ -222,11 +258,23 @@ type ServerFrame_Payload struct {
 	Payload []byte `protobuf:"bytes,3,opt,name=payload,proto3,oneof"` // the application's
 }
 
+type ServerFrame_Request struct {
+	Request *Request `protobuf:"bytes,4,opt,name=request,proto3,oneof"` // only if the hello says that it answers
+}
+
+type ServerFrame_Cancel struct {
+	Cancel *Cancel `protobuf:"bytes,5,opt,name=cancel,proto3,oneof"` // nobody waits for that answer any more
+}
+
 func (*ServerFrame_Verdict) isServerFrame_Frame() {}
 
 func (*ServerFrame_Notice) isServerFrame_Frame() {}
 
 func (*ServerFrame_Payload) isServerFrame_Frame() {}
+
+func (*ServerFrame_Request) isServerFrame_Frame() {}
+
+func (*ServerFrame_Cancel) isServerFrame_Frame() {}
 
 type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -241,6 +289,7 @@ type Hello struct {
 	CanRedirect   bool                   `protobuf:"varint,9,opt,name=can_redirect,json=canRedirect,proto3" json:"can_redirect,omitempty"` // follows redirects
 	Home          string                 `protobuf:"bytes,10,opt,name=home,proto3" json:"home,omitempty"`                                  // ID of the gateway that last accepted it
 	Proof         []byte                 `protobuf:"bytes,11,opt,name=proof,proto3" json:"proof,omitempty"`                                // that it was sent here
+	Answers       bool                   `protobuf:"varint,12,opt,name=answers,proto3" json:"answers,omitempty"`                           // answers requests
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -350,6 +399,13 @@ func (x *Hello) GetProof() []byte {
 		return x.Proof
 	}
 	return nil
+}
+
+func (x *Hello) GetAnswers() bool {
+	if x != nil {
+		return x.Answers
+	}
+	return false
 }
 
 type Goodbye struct {
@@ -862,21 +918,321 @@ func (x *Answer) GetReports() []*Report {
 	return nil
 }
 
+// Request is one that a supervisor is to answer with a reply of the same ID.
+type Request struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`          // never used twice on a stream
+	Payload       []byte                 `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"` // the application's
+	Timeout       *durationpb.Duration   `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"` // how long somebody waits for the answer; absent: not known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Request) Reset() {
+	*x = Request{}
+	mi := &file_evenringpb_evenring_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Request) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Request) ProtoMessage() {}
+
+func (x *Request) ProtoReflect() protoreflect.Message {
+	mi := &file_evenringpb_evenring_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Request.ProtoReflect.Descriptor instead.
+func (*Request) Descriptor() ([]byte, []int) {
+	return file_evenringpb_evenring_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Request) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Request) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Request) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+type Cancel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // of the request
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cancel) Reset() {
+	*x = Cancel{}
+	mi := &file_evenringpb_evenring_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cancel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cancel) ProtoMessage() {}
+
+func (x *Cancel) ProtoReflect() protoreflect.Message {
+	mi := &file_evenringpb_evenring_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
+func (*Cancel) Descriptor() ([]byte, []int) {
+	return file_evenringpb_evenring_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Cancel) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+type Reply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // of the request, on a stream; 0 between gateways
+	// "answered": code and payload are the application's.
+	// "not-here": it was not executed, and another gateway may have the member.
+	// "no-calls": it was not executed, for the member answers no requests.
+	// "uncertain": it may have been executed. So may one with a word that a reader does not know.
+	Outcome       string `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Payload       []byte `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"` // the application's
+	Code          int32  `protobuf:"varint,4,opt,name=code,proto3" json:"code,omitempty"`      // of gRPC; 0: OK
+	Message       string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"` // with a code other than 0
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reply) Reset() {
+	*x = Reply{}
+	mi := &file_evenringpb_evenring_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reply) ProtoMessage() {}
+
+func (x *Reply) ProtoReflect() protoreflect.Message {
+	mi := &file_evenringpb_evenring_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reply.ProtoReflect.Descriptor instead.
+func (*Reply) Descriptor() ([]byte, []int) {
+	return file_evenringpb_evenring_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Reply) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Reply) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *Reply) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Reply) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *Reply) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+type CallRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        string                 `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`          // whom it is for
+	Session       string                 `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`        // set: for this child session of the member
+	Payload       []byte                 `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`        // the application's
+	Idempotent    bool                   `protobuf:"varint,4,opt,name=idempotent,proto3" json:"idempotent,omitempty"` // executing it twice does no harm
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallRequest) Reset() {
+	*x = CallRequest{}
+	mi := &file_evenringpb_evenring_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallRequest) ProtoMessage() {}
+
+func (x *CallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_evenringpb_evenring_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
+func (*CallRequest) Descriptor() ([]byte, []int) {
+	return file_evenringpb_evenring_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CallRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *CallRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *CallRequest) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *CallRequest) GetIdempotent() bool {
+	if x != nil {
+		return x.Idempotent
+	}
+	return false
+}
+
+type CallReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Payload       []byte                 `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"` // the application's
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallReply) Reset() {
+	*x = CallReply{}
+	mi := &file_evenringpb_evenring_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallReply) ProtoMessage() {}
+
+func (x *CallReply) ProtoReflect() protoreflect.Message {
+	mi := &file_evenringpb_evenring_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
+func (*CallReply) Descriptor() ([]byte, []int) {
+	return file_evenringpb_evenring_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *CallReply) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
 var File_evenringpb_evenring_proto protoreflect.FileDescriptor
 
 const file_evenringpb_evenring_proto_rawDesc = "" +
 	"\n" +
-	"\x19evenringpb/evenring.proto\x12\vevenring.v1\x1a\x1egoogle/protobuf/duration.proto\"\x90\x01\n" +
+	"\x19evenringpb/evenring.proto\x12\vevenring.v1\x1a\x1egoogle/protobuf/duration.proto\"\xbc\x01\n" +
 	"\vClientFrame\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.evenring.v1.HelloH\x00R\x05hello\x120\n" +
 	"\agoodbye\x18\x02 \x01(\v2\x14.evenring.v1.GoodbyeH\x00R\agoodbye\x12\x1a\n" +
-	"\apayload\x18\x03 \x01(\fH\x00R\apayloadB\a\n" +
-	"\x05frame\"\x93\x01\n" +
+	"\apayload\x18\x03 \x01(\fH\x00R\apayload\x12*\n" +
+	"\x05reply\x18\x04 \x01(\v2\x12.evenring.v1.ReplyH\x00R\x05replyB\a\n" +
+	"\x05frame\"\xf4\x01\n" +
 	"\vServerFrame\x120\n" +
 	"\averdict\x18\x01 \x01(\v2\x14.evenring.v1.VerdictH\x00R\averdict\x12-\n" +
 	"\x06notice\x18\x02 \x01(\v2\x13.evenring.v1.NoticeH\x00R\x06notice\x12\x1a\n" +
-	"\apayload\x18\x03 \x01(\fH\x00R\apayloadB\a\n" +
-	"\x05frame\"\x8a\x02\n" +
+	"\apayload\x18\x03 \x01(\fH\x00R\apayload\x120\n" +
+	"\arequest\x18\x04 \x01(\v2\x14.evenring.v1.RequestH\x00R\arequest\x12-\n" +
+	"\x06cancel\x18\x05 \x01(\v2\x13.evenring.v1.CancelH\x00R\x06cancelB\a\n" +
+	"\x05frame\"\xa4\x02\n" +
 	"\x05Hello\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x1e\n" +
@@ -891,7 +1247,8 @@ const file_evenringpb_evenring_proto_rawDesc = "" +
 	"\fcan_redirect\x18\t \x01(\bR\vcanRedirect\x12\x12\n" +
 	"\x04home\x18\n" +
 	" \x01(\tR\x04home\x12\x14\n" +
-	"\x05proof\x18\v \x01(\fR\x05proof\"\t\n" +
+	"\x05proof\x18\v \x01(\fR\x05proof\x12\x18\n" +
+	"\aanswers\x18\f \x01(\bR\aanswers\"\t\n" +
 	"\aGoodbye\"\x95\x02\n" +
 	"\aVerdict\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x16\n" +
@@ -935,11 +1292,35 @@ const file_evenringpb_evenring_proto_rawDesc = "" +
 	"\agateway\x18\x01 \x01(\tR\agateway\x12\x10\n" +
 	"\x03yes\x18\x02 \x01(\bR\x03yes\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12-\n" +
-	"\areports\x18\x04 \x03(\v2\x13.evenring.v1.ReportR\areports2K\n" +
+	"\areports\x18\x04 \x03(\v2\x13.evenring.v1.ReportR\areports\"h\n" +
+	"\aRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
+	"\apayload\x18\x02 \x01(\fR\apayload\x123\n" +
+	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\x18\n" +
+	"\x06Cancel\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\"y\n" +
+	"\x05Reply\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
+	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x18\n" +
+	"\apayload\x18\x03 \x01(\fR\apayload\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\x05R\x04code\x12\x18\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\"y\n" +
+	"\vCallRequest\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\x12\x18\n" +
+	"\asession\x18\x02 \x01(\tR\asession\x12\x18\n" +
+	"\apayload\x18\x03 \x01(\fR\apayload\x12\x1e\n" +
+	"\n" +
+	"idempotent\x18\x04 \x01(\bR\n" +
+	"idempotent\"%\n" +
+	"\tCallReply\x12\x18\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload2K\n" +
 	"\aGateway\x12@\n" +
-	"\x06Attach\x12\x18.evenring.v1.ClientFrame\x1a\x18.evenring.v1.ServerFrame(\x010\x0129\n" +
+	"\x06Attach\x12\x18.evenring.v1.ClientFrame\x1a\x18.evenring.v1.ServerFrame(\x010\x012r\n" +
 	"\x04Peer\x121\n" +
-	"\x03Ask\x12\x15.evenring.v1.Question\x1a\x13.evenring.v1.AnswerB?Z=github.com/evenring/evenring/redirect/redirectgrpc/evenringpbb\x06proto3"
+	"\x03Ask\x12\x15.evenring.v1.Question\x1a\x13.evenring.v1.Answer\x127\n" +
+	"\aForward\x12\x18.evenring.v1.CallRequest\x1a\x12.evenring.v1.Reply2B\n" +
+	"\x06Caller\x128\n" +
+	"\x04Call\x12\x18.evenring.v1.CallRequest\x1a\x16.evenring.v1.CallReplyB?Z=github.com/evenring/evenring/redirect/redirectgrpc/evenringpbb\x06proto3"
 
 var (
 	file_evenringpb_evenring_proto_rawDescOnce sync.Once
@@ -953,7 +1334,7 @@ func file_evenringpb_evenring_proto_rawDescGZIP() []byte {
 	return file_evenringpb_evenring_proto_rawDescData
 }
 
-var file_evenringpb_evenring_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_evenringpb_evenring_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_evenringpb_evenring_proto_goTypes = []any{
 	(*ClientFrame)(nil),         // 0: evenring.v1.ClientFrame
 	(*ServerFrame)(nil),         // 1: evenring.v1.ServerFrame
@@ -965,26 +1346,39 @@ var file_evenringpb_evenring_proto_goTypes = []any{
 	(*Report)(nil),              // 7: evenring.v1.Report
 	(*Question)(nil),            // 8: evenring.v1.Question
 	(*Answer)(nil),              // 9: evenring.v1.Answer
-	(*durationpb.Duration)(nil), // 10: google.protobuf.Duration
+	(*Request)(nil),             // 10: evenring.v1.Request
+	(*Cancel)(nil),              // 11: evenring.v1.Cancel
+	(*Reply)(nil),               // 12: evenring.v1.Reply
+	(*CallRequest)(nil),         // 13: evenring.v1.CallRequest
+	(*CallReply)(nil),           // 14: evenring.v1.CallReply
+	(*durationpb.Duration)(nil), // 15: google.protobuf.Duration
 }
 var file_evenringpb_evenring_proto_depIdxs = []int32{
 	2,  // 0: evenring.v1.ClientFrame.hello:type_name -> evenring.v1.Hello
 	3,  // 1: evenring.v1.ClientFrame.goodbye:type_name -> evenring.v1.Goodbye
-	4,  // 2: evenring.v1.ServerFrame.verdict:type_name -> evenring.v1.Verdict
-	5,  // 3: evenring.v1.ServerFrame.notice:type_name -> evenring.v1.Notice
-	10, // 4: evenring.v1.Verdict.retry_after:type_name -> google.protobuf.Duration
-	6,  // 5: evenring.v1.Report.counts:type_name -> evenring.v1.Counts
-	7,  // 6: evenring.v1.Question.reports:type_name -> evenring.v1.Report
-	7,  // 7: evenring.v1.Answer.reports:type_name -> evenring.v1.Report
-	0,  // 8: evenring.v1.Gateway.Attach:input_type -> evenring.v1.ClientFrame
-	8,  // 9: evenring.v1.Peer.Ask:input_type -> evenring.v1.Question
-	1,  // 10: evenring.v1.Gateway.Attach:output_type -> evenring.v1.ServerFrame
-	9,  // 11: evenring.v1.Peer.Ask:output_type -> evenring.v1.Answer
-	10, // [10:12] is the sub-list for method output_type
-	8,  // [8:10] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	12, // 2: evenring.v1.ClientFrame.reply:type_name -> evenring.v1.Reply
+	4,  // 3: evenring.v1.ServerFrame.verdict:type_name -> evenring.v1.Verdict
+	5,  // 4: evenring.v1.ServerFrame.notice:type_name -> evenring.v1.Notice
+	10, // 5: evenring.v1.ServerFrame.request:type_name -> evenring.v1.Request
+	11, // 6: evenring.v1.ServerFrame.cancel:type_name -> evenring.v1.Cancel
+	15, // 7: evenring.v1.Verdict.retry_after:type_name -> google.protobuf.Duration
+	6,  // 8: evenring.v1.Report.counts:type_name -> evenring.v1.Counts
+	7,  // 9: evenring.v1.Question.reports:type_name -> evenring.v1.Report
+	7,  // 10: evenring.v1.Answer.reports:type_name -> evenring.v1.Report
+	15, // 11: evenring.v1.Request.timeout:type_name -> google.protobuf.Duration
+	0,  // 12: evenring.v1.Gateway.Attach:input_type -> evenring.v1.ClientFrame
+	8,  // 13: evenring.v1.Peer.Ask:input_type -> evenring.v1.Question
+	13, // 14: evenring.v1.Peer.Forward:input_type -> evenring.v1.CallRequest
+	13, // 15: evenring.v1.Caller.Call:input_type -> evenring.v1.CallRequest
+	1,  // 16: evenring.v1.Gateway.Attach:output_type -> evenring.v1.ServerFrame
+	9,  // 17: evenring.v1.Peer.Ask:output_type -> evenring.v1.Answer
+	12, // 18: evenring.v1.Peer.Forward:output_type -> evenring.v1.Reply
+	14, // 19: evenring.v1.Caller.Call:output_type -> evenring.v1.CallReply
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_evenringpb_evenring_proto_init() }
@@ -996,11 +1390,14 @@ func file_evenringpb_evenring_proto_init() {
 		(*ClientFrame_Hello)(nil),
 		(*ClientFrame_Goodbye)(nil),
 		(*ClientFrame_Payload)(nil),
+		(*ClientFrame_Reply)(nil),
 	}
 	file_evenringpb_evenring_proto_msgTypes[1].OneofWrappers = []any{
 		(*ServerFrame_Verdict)(nil),
 		(*ServerFrame_Notice)(nil),
 		(*ServerFrame_Payload)(nil),
+		(*ServerFrame_Request)(nil),
+		(*ServerFrame_Cancel)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1008,9 +1405,9 @@ func file_evenringpb_evenring_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_evenringpb_evenring_proto_rawDesc), len(file_evenringpb_evenring_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   15,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   3,
 		},
 		GoTypes:           file_evenringpb_evenring_proto_goTypes,
 		DependencyIndexes: file_evenringpb_evenring_proto_depIdxs,

@@ -137,7 +137,8 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Peer_Ask_FullMethodName = "/evenring.v1.Peer/Ask"
+	Peer_Ask_FullMethodName     = "/evenring.v1.Peer/Ask"
+	Peer_Forward_FullMethodName = "/evenring.v1.Peer/Forward"
 )
 
 // PeerClient is the client API for Peer service.
@@ -148,6 +149,9 @@ const (
 type PeerClient interface {
 	// Ask asks a gateway to keep one place for a member.
 	Ask(ctx context.Context, in *Question, opts ...grpc.CallOption) (*Answer, error)
+	// Forward hands a call to a gateway that should have the member. It never
+	// forwards it again.
+	Forward(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*Reply, error)
 }
 
 type peerClient struct {
@@ -168,6 +172,16 @@ func (c *peerClient) Ask(ctx context.Context, in *Question, opts ...grpc.CallOpt
 	return out, nil
 }
 
+func (c *peerClient) Forward(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*Reply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Reply)
+	err := c.cc.Invoke(ctx, Peer_Forward_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -176,6 +190,9 @@ func (c *peerClient) Ask(ctx context.Context, in *Question, opts ...grpc.CallOpt
 type PeerServer interface {
 	// Ask asks a gateway to keep one place for a member.
 	Ask(context.Context, *Question) (*Answer, error)
+	// Forward hands a call to a gateway that should have the member. It never
+	// forwards it again.
+	Forward(context.Context, *CallRequest) (*Reply, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -188,6 +205,9 @@ type UnimplementedPeerServer struct{}
 
 func (UnimplementedPeerServer) Ask(context.Context, *Question) (*Answer, error) {
 	return nil, status.Error(codes.Unimplemented, "method Ask not implemented")
+}
+func (UnimplementedPeerServer) Forward(context.Context, *CallRequest) (*Reply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Forward not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -228,6 +248,24 @@ func _Peer_Ask_Handler(srv interface{}, ctx context.Context, dec func(interface{
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_Forward_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Forward(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Forward_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Forward(ctx, req.(*CallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -238,6 +276,128 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Ask",
 			Handler:    _Peer_Ask_Handler,
+		},
+		{
+			MethodName: "Forward",
+			Handler:    _Peer_Forward_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "evenringpb/evenring.proto",
+}
+
+const (
+	Caller_Call_FullMethodName = "/evenring.v1.Caller/Call"
+)
+
+// CallerClient is the client API for Caller service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Caller is what whoever wants something of a supervisor dials, at any gateway.
+type CallerClient interface {
+	// Call carries a request to a supervisor, or to a child session of one,
+	// wherever it is, and the answer back. Its error is what the supervisor
+	// answered with, or says that it was not reached: NOT_FOUND if no gateway has
+	// it, UNAVAILABLE if one may have it or is about to, and the request was not
+	// executed; UNIMPLEMENTED if it takes no requests; UNKNOWN if the request
+	// may have been executed and the answer was lost.
+	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*CallReply, error)
+}
+
+type callerClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewCallerClient(cc grpc.ClientConnInterface) CallerClient {
+	return &callerClient{cc}
+}
+
+func (c *callerClient) Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*CallReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CallReply)
+	err := c.cc.Invoke(ctx, Caller_Call_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// CallerServer is the server API for Caller service.
+// All implementations must embed UnimplementedCallerServer
+// for forward compatibility.
+//
+// Caller is what whoever wants something of a supervisor dials, at any gateway.
+type CallerServer interface {
+	// Call carries a request to a supervisor, or to a child session of one,
+	// wherever it is, and the answer back. Its error is what the supervisor
+	// answered with, or says that it was not reached: NOT_FOUND if no gateway has
+	// it, UNAVAILABLE if one may have it or is about to, and the request was not
+	// executed; UNIMPLEMENTED if it takes no requests; UNKNOWN if the request
+	// may have been executed and the answer was lost.
+	Call(context.Context, *CallRequest) (*CallReply, error)
+	mustEmbedUnimplementedCallerServer()
+}
+
+// UnimplementedCallerServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedCallerServer struct{}
+
+func (UnimplementedCallerServer) Call(context.Context, *CallRequest) (*CallReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Call not implemented")
+}
+func (UnimplementedCallerServer) mustEmbedUnimplementedCallerServer() {}
+func (UnimplementedCallerServer) testEmbeddedByValue()                {}
+
+// UnsafeCallerServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to CallerServer will
+// result in compilation errors.
+type UnsafeCallerServer interface {
+	mustEmbedUnimplementedCallerServer()
+}
+
+func RegisterCallerServer(s grpc.ServiceRegistrar, srv CallerServer) {
+	// If the following call panics, it indicates UnimplementedCallerServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Caller_ServiceDesc, srv)
+}
+
+func _Caller_Call_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CallerServer).Call(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Caller_Call_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CallerServer).Call(ctx, req.(*CallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Caller_ServiceDesc is the grpc.ServiceDesc for Caller service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Caller_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "evenring.v1.Caller",
+	HandlerType: (*CallerServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Call",
+			Handler:    _Caller_Call_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
