@@ -3,6 +3,7 @@
 package placement
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -222,17 +223,13 @@ func (v *View) simple(r *Request, prefer int) bool {
 
 // slotless returns the position of the first of the set that owns no slot.
 func (v *View) slotless(s *room) int {
-	has := func(i int) bool {
-		g := &v.gateways[i]
-		return v.target(g) && g.weighed(v.rivals) < s.limit
-	}
 	for _, i := range v.layout.slotless {
-		if has(i) {
+		if v.below(&v.gateways[i], s.limit) {
 			return i
 		}
 	}
 	for i := v.ring.Len(); i < len(v.gateways); i++ {
-		if has(i) {
+		if v.below(&v.gateways[i], s.limit) {
 			return i
 		}
 	}
@@ -295,11 +292,7 @@ func (v *View) walked(r *Request, prefer int) (int, Reason, int, terms) {
 func (v *View) least(r *Request, d Decision) Decision {
 	best := d
 	best.Reason = Insisted
-	prefer := v.position(r.Prefer)
-	if r.Prefer == "" {
-		prefer = v.position(r.Home)
-	}
-	for i := range v.walk(r.Member, prefer) {
+	for i := range v.walk(r.Member, v.position(cmp.Or(r.Prefer, r.Home))) {
 		g := &v.gateways[i]
 		if !v.target(g) || slices.Contains(r.Avoid, g.ID) {
 			continue

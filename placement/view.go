@@ -239,17 +239,14 @@ func (v *View) gather() {
 		v.rooms[i].limit = noRoom
 	}
 	v.placeable = 0
-	v.layout.empty(&v.targets, unlimited)
 	for i := range v.gateways {
 		g := &v.gateways[i]
 		v.drafts[i] = v.draft(g)
 		if g.Placeable() {
 			v.placeable++
 		}
-		if v.target(g) {
-			v.layout.flip(&v.targets, i, true)
-		}
 	}
+	v.fill(&v.targets, unlimited)
 	v.measure()
 }
 
@@ -272,11 +269,14 @@ func (v *View) measure() {
 func (v *View) fill(s *room, limit int) {
 	v.layout.empty(s, limit)
 	for i := range v.gateways {
-		if g := &v.gateways[i]; v.target(g) && g.weighed(v.rivals) < limit {
+		if v.below(&v.gateways[i], limit) {
 			v.layout.flip(s, i, true)
 		}
 	}
 }
+
+// below reports whether g is of the set for the limit.
+func (v *View) below(g *Gateway, limit int) bool { return v.target(g) && g.weighed(v.rivals) < limit }
 
 func (v *View) room(limit int) *room { return &v.rooms[uint(limit)%uint(len(v.rooms))] }
 
