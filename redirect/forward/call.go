@@ -127,7 +127,7 @@ func (c *call) run() ([]byte, error) {
 		switch c.machine.State() {
 		case Sending:
 			answered := c.send(actions)
-			if c.ctx.Err() != nil && answered.Outcome != Replied {
+			if c.over() != nil && answered.Outcome != Replied {
 				actions = c.step(Stop{})
 				continue
 			}
@@ -147,10 +147,22 @@ func (c *call) run() ([]byte, error) {
 	case Done:
 		return c.answer, c.err
 	case Stopped:
-		return nil, &Error{reason, c.req.Member, c.req.Session, context.Cause(c.ctx)}
+		return nil, &Error{reason, c.req.Member, c.req.Session, c.over()}
 	default:
 		return nil, &Error{reason, c.req.Member, c.req.Session, c.err}
 	}
+}
+
+// over returns why the caller's time is up, or nil. The other gateway has the
+// same deadline, and may say so before the timer of ctx has fired here.
+func (c *call) over() error {
+	if c.ctx.Err() != nil {
+		return context.Cause(c.ctx)
+	}
+	if deadline, ok := c.ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // wait waits until the route may have changed, or time is up; false: ctx ended first.

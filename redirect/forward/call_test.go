@@ -215,6 +215,22 @@ func TestCallEndsWithItsCaller(t *testing.T) {
 	})
 }
 
+// late is a context whose time is up, although its timer has not fired yet.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Now(), true }
+
+// The other gateway has given up at the deadline that it shares with the caller,
+// and its word comes before the caller's own timer.
+func TestCallHearsOfItsDeadlineFirst(t *testing.T) {
+	p := newPost(at("B", 6), at("C", 5))
+	p.answers["B"] = func(context.Context, redirect.Request) ([]byte, error) { return nil, redirect.ErrUncertain }
+	_, err := call(late{t.Context()}, p, request)
+	require.Equal(t, forward.Stopped, reason(t, err))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, []ring.GatewayID{"B"}, p.asked)
+}
+
 func TestCallWithoutPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPost(at("B", 6))
