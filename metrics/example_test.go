@@ -15,8 +15,10 @@ func ExampleCollect() {
 	for _, desc := range metrics.All() {
 		labels[desc.Name] = desc.Labels
 	}
-	stats := redirect.Stats{Served: 12, MostSessions: 40, HandoffsMoved: 3} // gateway.Stats()
-	for sample := range metrics.Collect(stats) {
+	// Of a running gateway: its Stats, and the Calls that watch it by forward.Hooks{Observe: calls.Observe}.
+	stats := redirect.Stats{Served: 12, MostSessions: 40, HandoffsMoved: 3}
+	var calls metrics.Calls
+	for sample := range metrics.Collect(stats, calls.Stats()) {
 		if sample.Value == 0 {
 			continue
 		}

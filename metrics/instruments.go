@@ -8,72 +8,91 @@ import (
 
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/forward"
 )
+
+// figures is what the series are read from.
+type figures struct {
+	redirect.Stats
+	calls CallStats
+}
 
 // instrument is a metric and how its series are read.
 type instrument struct {
 	Desc
-	read func(*redirect.Stats) iter.Seq[Sample]
+	read func(*figures) iter.Seq[Sample]
 }
 
 // instruments is the contract.
 var instruments = []instrument{
 	// What this gateway serves.
 	gauge("supervisors_served", "{supervisor}", "Supervisors attached to this gateway.",
-		func(s *redirect.Stats) int { return s.Served }),
+		func(s *figures) int { return s.Served }),
 	gauge("sessions_per_supervisor_max", "{session}", "Most child sessions on one supervisor that is attached to this gateway.",
-		func(s *redirect.Stats) int { return s.MostSessions }),
+		func(s *figures) int { return s.MostSessions }),
 	gauge("supervisors_held", "{supervisor}", "Supervisors whose stream to this gateway broke and who are expected back.",
-		func(s *redirect.Stats) int { return s.Held }),
+		func(s *figures) int { return s.Held }),
 	gauge("supervisors_reserved", "{supervisor}", "Supervisors on their way, for whom this gateway keeps a place.",
-		func(s *redirect.Stats) int { return s.Reserved }),
+		func(s *figures) int { return s.Reserved }),
 	gauge("sessions_served", "{session}", "Child sessions attached to this gateway.",
-		func(s *redirect.Stats) int { return s.Sessions }),
+		func(s *figures) int { return s.Sessions }),
 	gauge("sessions_misplaced", "{session}", "Child sessions attached to this gateway whose supervisor is not.",
-		func(s *redirect.Stats) int { return s.MisplacedSessions }),
+		func(s *figures) int { return s.MisplacedSessions }),
 	flag("draining", "Whether this gateway is handing over what it serves.",
-		func(s *redirect.Stats) bool { return s.Draining }),
+		func(s *figures) bool { return s.Draining }),
+	flag("delisted", "Whether discovery has dropped this gateway, so that the others give it nobody.",
+		func(s *figures) bool { return s.Delisted }),
 
 	// The fleet, as this gateway sees it.
 	gauge("fleet_supervisors_live", "{supervisor}", "Distinct supervisors in the fleet: attached, expected back or on their way.",
-		func(s *redirect.Stats) int { return s.Live }),
+		func(s *figures) int { return s.Live }),
 	gauge("fleet_gateways_known", "{gateway}", "Gateways that this one knows, itself included.",
-		func(s *redirect.Stats) int { return s.Gateways }),
+		func(s *figures) int { return s.Gateways }),
 	gauge("fleet_gateways_placeable", "{gateway}", "Gateways that may be given supervisors.",
-		func(s *redirect.Stats) int { return s.Placeable }),
+		func(s *figures) int { return s.Placeable }),
 	gauge("supervisors_cap", "{supervisor}", "Even share of one gateway, rounded up; 0 if no gateway is placeable.",
-		func(s *redirect.Stats) int { return s.Cap }),
+		func(s *figures) int { return s.Cap }),
 	single("load_skew_ratio", "1", "Largest load of a placeable gateway over their mean; 1 is even.", Gauge,
-		func(s *redirect.Stats) float64 { return s.Skew }),
+		func(s *figures) float64 { return s.Skew }),
 	flag("load_balanced", "Whether the loads of placeable gateways differ by no more than one.",
-		func(s *redirect.Stats) bool { return s.Balanced }),
+		func(s *figures) bool { return s.Balanced }),
 	single("view_age_seconds", "s", "Time since the peer that has been silent longest was heard, suspect ones aside.", Gauge,
-		func(s *redirect.Stats) float64 { return s.ViewAge.Seconds() }),
+		func(s *figures) float64 { return s.ViewAge.Seconds() }),
 	flag("view_stale", "Whether the view of the fleet is not to be relied on, so that nobody is sent away.",
-		func(s *redirect.Stats) bool { return s.Stale }),
+		func(s *figures) bool { return s.Stale }),
 	gauge("ring_mismatches", "{gateway}", "Known gateways that compute other rings than this one, by another version or configuration.",
-		func(s *redirect.Stats) int { return s.RingMismatches }),
+		func(s *figures) int { return s.RingMismatches }),
 
 	// What it decided.
 	counters("placements", "{placement}", "Placements, by why they fell on their gateway.",
-		"reason", placement.Reasons(), func(s *redirect.Stats, r placement.Reason) uint64 { return s.Placements[r] }),
+		"reason", placement.Reasons(), func(s *figures, r placement.Reason) uint64 { return s.Placements[r] }),
 	verdicts,
 	counters("over_cap_admissions", "{supervisor}", "Supervisors accepted above the cap, by the reason of the verdict.",
-		"reason", redirect.Reasons(), func(s *redirect.Stats, r redirect.Reason) uint64 { return s.OverCap[r] }),
+		"reason", redirect.Reasons(), func(s *figures, r redirect.Reason) uint64 { return s.OverCap[r] }),
 	counters("redirects_ended", "{supervisor}", "Redirects to this gateway, by what became of the place kept for the supervisor.",
-		"outcome", redirectOutcomes, func(s *redirect.Stats, o outcome) uint64 { return o.count(s) }),
-	counters("handoffs", "{supervisor}", "Supervisors served when a drain of this gateway began, by what became of them.",
-		"outcome", handoffOutcomes, func(s *redirect.Stats, o outcome) uint64 { return o.count(s) }),
+		"outcome", redirectOutcomes, func(s *figures, o outcome) uint64 { return o.count(s) }),
+	counters("handoffs", "{supervisor}", "Supervisors served when a drain of this gateway began, and those that a settle told to move, by what became of them.",
+		"outcome", handoffOutcomes, func(s *figures, o outcome) uint64 { return o.count(s) }),
 
 	// What it heard and asked.
 	counter("asks", "{ask}", "Questions put to other gateways before a redirect.",
-		func(s *redirect.Stats) uint64 { return s.Asks }),
+		func(s *figures) uint64 { return s.Asks }),
 	counter("ask_failures", "{ask}", "Questions that were not answered.",
-		func(s *redirect.Stats) uint64 { return s.AskFailures }),
+		func(s *figures) uint64 { return s.AskFailures }),
 	counter("roster_gaps", "{gap}", "Deltas that did not follow the one before.",
-		func(s *redirect.Stats) uint64 { return s.Gaps }),
+		func(s *figures) uint64 { return s.Gaps }),
 	counter("roster_snapshots", "{snapshot}", "Snapshots of other gateways taken over.",
-		func(s *redirect.Stats) uint64 { return s.Snapshots }),
+		func(s *figures) uint64 { return s.Snapshots }),
+
+	// What callers wanted of it.
+	counters("calls", "{call}", "Calls made at this gateway, by how they ended.",
+		"outcome", callEnds, func(s *figures, r forward.Reason) uint64 { return s.calls.Made[r] }),
+	counters("forwarded_calls", "{call}", "Calls that another gateway forwarded to this one, by how they ended here.",
+		"outcome", callEnds, func(s *figures, r forward.Reason) uint64 { return s.calls.Forwarded[r] }),
+	counters("call_attempts", "{attempt}", "Times that a call was given to a stream here or to another gateway, by what became of it.",
+		"outcome", forward.Outcomes(), func(s *figures, o forward.Outcome) uint64 { return s.calls.Attempts[o] }),
+	counter("call_waits", "{wait}", "Times that a call had to wait for word of its member.",
+		func(s *figures) uint64 { return s.calls.Waits }),
 }
 
 // verdicts is the one metric with two labels.
@@ -85,7 +104,7 @@ var verdicts = instrument{
 			{Name: "reason", Values: texts(redirect.Reasons())},
 		},
 	},
-	read: func(s *redirect.Stats) iter.Seq[Sample] {
+	read: func(s *figures) iter.Seq[Sample] {
 		return func(yield func(Sample) bool) {
 			for _, v := range answers {
 				if !yield(Sample{Labels: v.labels, Value: float64(s.Verdicts[v.outcome][v.reason])}) {
@@ -115,29 +134,29 @@ var answers = func() (all []answer) {
 // outcome is one of the ways in which something ends.
 type outcome struct {
 	text  string
-	count func(*redirect.Stats) uint64
+	count func(*figures) uint64
 }
 
 func (o outcome) String() string { return o.text }
 
 var redirectOutcomes = []outcome{
-	{"arrived", func(s *redirect.Stats) uint64 { return s.RedirectsArrived }},
-	{"expired", func(s *redirect.Stats) uint64 { return s.RedirectsExpired }},
-	{"elsewhere", func(s *redirect.Stats) uint64 { return s.RedirectsElsewhere }},
+	{"arrived", func(s *figures) uint64 { return s.RedirectsArrived }},
+	{"expired", func(s *figures) uint64 { return s.RedirectsExpired }},
+	{"elsewhere", func(s *figures) uint64 { return s.RedirectsElsewhere }},
 }
 
 var handoffOutcomes = []outcome{
-	{"moved", func(s *redirect.Stats) uint64 { return s.HandoffsMoved }},
-	{"closed", func(s *redirect.Stats) uint64 { return s.HandoffsClosed }},
-	{"left-behind", func(s *redirect.Stats) uint64 { return s.HandoffsLeftBehind }},
+	{"moved", func(s *figures) uint64 { return s.HandoffsMoved }},
+	{"closed", func(s *figures) uint64 { return s.HandoffsClosed }},
+	{"left-behind", func(s *figures) uint64 { return s.HandoffsLeftBehind }},
 }
 
-func gauge(name, unit, help string, value func(*redirect.Stats) int) instrument {
-	return single(name, unit, help, Gauge, func(s *redirect.Stats) float64 { return float64(value(s)) })
+func gauge(name, unit, help string, value func(*figures) int) instrument {
+	return single(name, unit, help, Gauge, func(s *figures) float64 { return float64(value(s)) })
 }
 
-func flag(name, help string, value func(*redirect.Stats) bool) instrument {
-	return single(name, "1", help, Gauge, func(s *redirect.Stats) float64 {
+func flag(name, help string, value func(*figures) bool) instrument {
+	return single(name, "1", help, Gauge, func(s *figures) float64 {
 		if value(s) {
 			return 1
 		}
@@ -145,29 +164,29 @@ func flag(name, help string, value func(*redirect.Stats) bool) instrument {
 	})
 }
 
-func counter(name, unit, help string, value func(*redirect.Stats) uint64) instrument {
-	return single(name+"_total", unit, help, Counter, func(s *redirect.Stats) float64 { return float64(value(s)) })
+func counter(name, unit, help string, value func(*figures) uint64) instrument {
+	return single(name+"_total", unit, help, Counter, func(s *figures) float64 { return float64(value(s)) })
 }
 
 // single is a metric without labels.
-func single(name, unit, help string, kind Kind, value func(*redirect.Stats) float64) instrument {
+func single(name, unit, help string, kind Kind, value func(*figures) float64) instrument {
 	return instrument{
 		Desc: Desc{Name: "evenring_" + name, Help: help, Unit: unit, Kind: kind},
-		read: func(s *redirect.Stats) iter.Seq[Sample] {
+		read: func(s *figures) iter.Seq[Sample] {
 			return func(yield func(Sample) bool) { yield(Sample{Value: value(s)}) }
 		},
 	}
 }
 
 // counters is a counter with one label, which has a closed set of values.
-func counters[T fmt.Stringer](name, unit, help, label string, set []T, value func(*redirect.Stats, T) uint64) instrument {
+func counters[T fmt.Stringer](name, unit, help, label string, set []T, value func(*figures, T) uint64) instrument {
 	labels := texts(set)
 	return instrument{
 		Desc: Desc{
 			Name: "evenring_" + name + "_total", Help: help, Unit: unit, Kind: Counter,
 			Labels: []Label{{Name: label, Values: labels}},
 		},
-		read: func(s *redirect.Stats) iter.Seq[Sample] {
+		read: func(s *figures) iter.Seq[Sample] {
 			return func(yield func(Sample) bool) {
 				for i, one := range set {
 					if !yield(Sample{Labels: labels[i : i+1 : i+1], Value: float64(value(s, one))}) {

@@ -2,8 +2,8 @@
 
 // Package metrics is the metrics contract of a gateway, as data: which series
 // there are, what they mean, and how they are read from a gateway's
-// [redirect.Stats]. It exports nothing by itself; the nested modules do, and
-// anybody can in a few lines.
+// [redirect.Stats] and from what [Calls] has counted. It exports nothing by itself; the
+// nested modules do, and anybody can in a few lines.
 //
 // Every series exists from the start, at 0: all label values come from closed
 // sets. No label holds the ID of a gateway or of a member. Gauges are read from
@@ -78,12 +78,13 @@ func All() []Desc {
 	return all
 }
 
-// Collect reads every series, always the same ones in the same order. The
-// sequence may be ranged over more than once.
-func Collect(s redirect.Stats) iter.Seq[Sample] {
+// Collect reads every series, always the same ones in the same order. A gateway
+// that takes no calls gives the zero [CallStats]. The sequence may be ranged over more than once.
+func Collect(gateway redirect.Stats, calls CallStats) iter.Seq[Sample] {
+	from := &figures{gateway, calls}
 	return func(yield func(Sample) bool) {
 		for _, in := range instruments {
-			for series := range in.read(&s) {
+			for series := range in.read(from) {
 				series.Name = in.Name
 				if !yield(series) {
 					return

@@ -69,7 +69,7 @@ func TestEverySeriesExistsAtZero(t *testing.T) {
 	}
 	for name, s := range map[string]redirect.Stats{"zero": {}, "new gateway": newGateway(t).Stats()} {
 		var got []string
-		for sample := range metrics.Collect(s) {
+		for sample := range metrics.Collect(s, metrics.CallStats{}) {
 			got = append(got, key(sample))
 			if name == "zero" {
 				require.Zero(t, sample.Value, key(sample))
@@ -181,7 +181,7 @@ func TestLabelsFindTheirFigures(t *testing.T) {
 }
 
 func TestCollectMayBeLeftAndRepeated(t *testing.T) {
-	seq := metrics.Collect(redirect.Stats{})
+	seq := metrics.Collect(redirect.Stats{}, metrics.CallStats{})
 	total := len(slices.Collect(seq))
 	for stop := range total {
 		n := 0
@@ -219,9 +219,11 @@ func newGateway(t testing.TB) *redirect.Gateway {
 	return gw
 }
 
-func collect(s redirect.Stats) map[string]float64 {
+func collect(s redirect.Stats) map[string]float64 { return collectAll(s, metrics.CallStats{}) }
+
+func collectAll(s redirect.Stats, calls metrics.CallStats) map[string]float64 {
 	values := map[string]float64{}
-	for sample := range metrics.Collect(s) {
+	for sample := range metrics.Collect(s, calls) {
 		values[key(sample)] = sample.Value
 	}
 	return values
@@ -231,7 +233,7 @@ func BenchmarkCollect(b *testing.B) {
 	s := newGateway(b).Stats()
 	b.ReportAllocs()
 	for b.Loop() {
-		for range metrics.Collect(s) {
+		for range metrics.Collect(s, metrics.CallStats{}) {
 		}
 	}
 }

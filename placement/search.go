@@ -59,7 +59,7 @@ func (s *Search) Answered(v *View, a Answer) (*Ask, Decision) {
 	if a.Gateway != s.pending.Gateway { // somebody else lives at that address
 		return s.Failed(v)
 	}
-	if a.Yes {
+	if a.Yes && v.fit(s.pending.Gateway) { // it may have begun to stop since it said so
 		return nil, s.pending
 	}
 	if s.asked >= s.asks && a.State == Ready {

@@ -16,7 +16,7 @@ type Transfer struct {
 }
 
 // Settle plans the fewest moves that leave no two placeable gateways more than
-// one apart, and at most so many: with a smaller budget the fullest give and the
+// one apart (package handoff/settle makes them), and at most so many: with a smaller budget the fullest give and the
 // emptiest are given first. Without a budget, or once it is even, there is nothing to do and the plan is
 // empty; so whoever carries a plan out and asks again moves nobody twice.
 //

@@ -187,6 +187,12 @@ func (v *View) target(g *Gateway) bool {
 	return g.Placeable() && (g.Endpoint != "" || g.ID == v.self)
 }
 
+// fit reports whether the gateway with this ID may be a target.
+func (v *View) fit(id ring.GatewayID) bool {
+	i := v.position(id)
+	return i >= 0 && v.target(&v.gateways[i])
+}
+
 // draft is what a decision on g says whoever asks.
 func (v *View) draft(g *Gateway) Decision {
 	return Decision{Gateway: g.ID, Endpoint: g.Endpoint, Incarnation: g.Incarnation, Load: max(0, g.weighed(v.rivals))}

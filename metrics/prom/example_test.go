@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/evenring/evenring/metrics"
 	"github.com/evenring/evenring/metrics/prom"
 	"github.com/evenring/evenring/redirect"
 )
@@ -18,7 +19,8 @@ func ExampleNewCollector() {
 		return
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(prom.NewCollector(gateway.Stats))
+	var calls metrics.Calls // its Observe goes to redirectgrpc.CallConfig.Hooks
+	registry.MustRegister(prom.NewCollector(gateway.Stats, calls.Stats))
 
 	families, err := registry.Gather()
 	fmt.Println(len(families) > 20, err)

@@ -2,7 +2,7 @@
 
 // Package prom shows a gateway's metrics to Prometheus.
 //
-//	registry.MustRegister(prom.NewCollector(gateway.Stats))
+//	registry.MustRegister(prom.NewCollector(gateway.Stats, calls.Stats))
 //
 // Which metrics there are is said by package metrics. To tell several gateways in one
 // process apart, register through [prometheus.WrapRegistererWith].
@@ -18,6 +18,7 @@ import (
 // Collector reads a gateway's metrics with every scrape, and holds none of its own.
 type Collector struct {
 	stats func() redirect.Stats
+	calls func() metrics.CallStats
 	descs map[string]described
 	order []*prometheus.Desc
 }
@@ -30,9 +31,13 @@ type described struct {
 var _ prometheus.Collector = (*Collector)(nil)
 
 // NewCollector returns a collector over stats, usually a gateway's Stats
-// method. It is safe for concurrent use if stats is.
-func NewCollector(stats func() redirect.Stats) *Collector {
-	c := &Collector{stats: stats, descs: make(map[string]described)}
+// method, and calls, usually the Stats method of a [metrics.Calls]; nil: this gateway
+// takes no calls. It is safe for concurrent use if both are.
+func NewCollector(stats func() redirect.Stats, calls func() metrics.CallStats) *Collector {
+	if calls == nil {
+		calls = func() metrics.CallStats { return metrics.CallStats{} }
+	}
+	c := &Collector{stats: stats, calls: calls, descs: make(map[string]described)}
 	for _, d := range metrics.All() {
 		names := make([]string, len(d.Labels))
 		for i, l := range d.Labels {
@@ -54,7 +59,7 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	for s := range metrics.Collect(c.stats()) {
+	for s := range metrics.Collect(c.stats(), c.calls()) {
 		d := c.descs[s.Name]
 		out <- prometheus.MustNewConstMetric(d.desc, d.kind, s.Value, s.Labels...)
 	}

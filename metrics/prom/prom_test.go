@@ -15,6 +15,7 @@ import (
 	"github.com/evenring/evenring/metrics"
 	"github.com/evenring/evenring/metrics/prom"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/forward"
 )
 
 func TestLint(t *testing.T) {
@@ -39,7 +40,7 @@ func TestS9(t *testing.T) {
 		}
 	}
 	want := 0
-	for range metrics.Collect(stats()) {
+	for range metrics.Collect(stats(), metrics.CallStats{}) {
 		want++
 	}
 	require.Equal(t, want, series)
@@ -54,7 +55,7 @@ func TestExposition(t *testing.T) {
 		return redirect.Stats{Served: 12, MostSessions: 40, RingMismatches: 2, HandoffsMoved: 3, HandoffsLeftBehind: 1}
 	}
 	err := testutil.GatherAndCompare(registry(t, stats), strings.NewReader(`
-# HELP evenring_handoffs_total Supervisors served when a drain of this gateway began, by what became of them.
+# HELP evenring_handoffs_total Supervisors served when a drain of this gateway began, and those that a settle told to move, by what became of them.
 # TYPE evenring_handoffs_total counter
 evenring_handoffs_total{outcome="closed"} 0
 evenring_handoffs_total{outcome="left-behind"} 1
@@ -69,6 +70,27 @@ evenring_sessions_per_supervisor_max 40
 # TYPE evenring_supervisors_served gauge
 evenring_supervisors_served 12
 `), "evenring_supervisors_served", "evenring_sessions_per_supervisor_max", "evenring_ring_mismatches", "evenring_handoffs_total")
+	require.NoError(t, err)
+}
+
+// What was counted of calls shows, and a gateway without any shows zeros.
+func TestCallsShow(t *testing.T) {
+	calls := func() metrics.CallStats {
+		return metrics.CallStats{Attempts: map[forward.Outcome]uint64{forward.Replied: 5, forward.NotSent: 2}, Waits: 3}
+	}
+	r := prometheus.NewPedanticRegistry()
+	require.NoError(t, r.Register(prom.NewCollector(newGateway(t).Stats, calls)))
+	err := testutil.GatherAndCompare(r, strings.NewReader(`
+# HELP evenring_call_attempts_total Times that a call was given to a stream here or to another gateway, by what became of it.
+# TYPE evenring_call_attempts_total counter
+evenring_call_attempts_total{outcome="not-here"} 0
+evenring_call_attempts_total{outcome="not-sent"} 2
+evenring_call_attempts_total{outcome="replied"} 5
+evenring_call_attempts_total{outcome="uncertain"} 0
+# HELP evenring_call_waits_total Times that a call had to wait for word of its member.
+# TYPE evenring_call_waits_total counter
+evenring_call_waits_total 3
+`), "evenring_call_attempts_total", "evenring_call_waits_total")
 	require.NoError(t, err)
 }
 
@@ -89,7 +111,7 @@ func TestTwoGatewaysInOneProcess(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
 	for _, zone := range []string{"east", "west"} {
 		wrapped := prometheus.WrapRegistererWith(prometheus.Labels{"zone": zone}, r)
-		require.NoError(t, wrapped.Register(prom.NewCollector(newGateway(t).Stats)))
+		require.NoError(t, wrapped.Register(prom.NewCollector(newGateway(t).Stats, nil)))
 	}
 	n, err := testutil.GatherAndCount(r, "evenring_supervisors_served")
 	require.NoError(t, err)
@@ -99,7 +121,7 @@ func TestTwoGatewaysInOneProcess(t *testing.T) {
 func registry(t testing.TB, stats func() redirect.Stats) *prometheus.Registry {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
-	require.NoError(t, r.Register(prom.NewCollector(stats)))
+	require.NoError(t, r.Register(prom.NewCollector(stats, nil)))
 	return r
 }
 

@@ -4,6 +4,7 @@ package roster
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 	"time"
@@ -58,29 +59,36 @@ func BenchmarkAttachLeave(b *testing.B) {
 	}
 }
 
-// Deltas at a copy of 100 000 members, whose generations grow: ns/entry is
-// what one entry costs.
+// Deltas, just decoded, at a copy of 100 000 members, whose generations grow:
+// ns/entry is what one entry costs.
 func BenchmarkDelta(b *testing.B) {
 	const members = 100_000
 	for _, entries := range []int{1, 100} {
 		b.Run(fmt.Sprintf("entries=%d", entries), func(b *testing.B) {
 			r, ids := benchRoster(b), memberIDs(members)
-			changes := make([]Change, members)
-			for i, m := range ids {
-				changes[i] = Change{Member: m, Generation: 1, Op: OpAttached}
+			last := Delta{Origin: Origin{Gateway: "gw-1", Counts: placement.Counts{Incarnation: 1}}}
+			next := func(members []ring.MemberID) Event {
+				last.From, last.Sequence, last.Changes = last.Sequence, last.Sequence+1, make([]Change, len(members))
+				for i, m := range members {
+					last.Changes[i] = Change{Member: m, Generation: placement.Generation(last.Sequence), Op: OpAttached}
+				}
+				return Received{Message: last}
 			}
-			d := Delta{Origin: Origin{Gateway: "gw-1", Counts: placement.Counts{Incarnation: 1, Sequence: 1}}, Changes: changes}
-			r.Step(epoch, Received{Message: d})
-			next, all := 0, 0
+			r.Step(epoch, next(ids))
+			var ready []Event
+			all, at := 0, 0
 			b.ReportAllocs()
 			for b.Loop() {
-				d.From, d.Sequence = d.Sequence, d.Sequence+1
-				d.Changes = changes[next : next+entries]
-				for i := range d.Changes {
-					d.Changes[i].Generation++
+				if len(ready) == 0 {
+					b.StopTimer()
+					for range 1000 {
+						ready = append(ready, next(ids[at:at+entries]))
+						at = (at + entries) % members
+					}
+					b.StartTimer()
 				}
-				r.Step(epoch, Received{Message: d})
-				next = (next + entries) % members
+				r.Step(epoch, ready[0])
+				ready = ready[1:]
 				all += entries
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(all), "ns/entry")
@@ -89,18 +97,33 @@ func BenchmarkDelta(b *testing.B) {
 	}
 }
 
-// snapshotOf returns the pages of a record.
+// give asks r for its record, lets time pass until it is there, and returns
+// its pages and how long the longest step took.
+func give(r *Roster) (all []Snapshot, longest time.Duration) {
+	now := epoch
+	var ev Event = Received{Message: SnapshotRequest{From: "gw-1", Gateway: "gw-0", Incarnation: 1}}
+	for {
+		began := time.Now()
+		actions := r.Step(now, ev)
+		longest = max(longest, time.Since(began))
+		for _, a := range actions {
+			if s, ok := a.(Send).Message.(Snapshot); ok {
+				all = append(all, s)
+			}
+		}
+		if len(all) > 0 {
+			return all, longest
+		}
+		now, ev = now.Add(slicePause), Tick{}
+	}
+}
+
 func snapshotOf(b *testing.B, members int) []Snapshot {
 	r := benchRoster(b)
 	for _, m := range memberIDs(members) {
 		r.Step(epoch, Attached{Member: m, Generation: 1_700_000_000_000_000_000})
 	}
-	var all []Snapshot
-	for _, a := range r.Step(epoch, Received{Message: SnapshotRequest{From: "gw-1", Gateway: "gw-0", Incarnation: 1}}) {
-		if s, ok := a.(Send).Message.(Snapshot); ok {
-			all = append(all, s)
-		}
-	}
+	all, _ := give(r)
 	return all
 }
 
@@ -163,19 +186,29 @@ func BenchmarkSnapshotCodec(b *testing.B) {
 	}
 }
 
-// A whole record, as it is cut for somebody who asks.
+// A whole record, as it is cut for somebody who asks, its members having come
+// in any order; longest-ns is its longest step, on average: how long an attach
+// may have to wait.
 func BenchmarkGiveSnapshot(b *testing.B) {
 	for _, members := range snapshotSizes {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
-			r := benchRoster(b)
-			for _, m := range memberIDs(members) {
-				r.Step(epoch, Attached{Member: m, Generation: 1_700_000_000_000_000_000})
+			r, ids := benchRoster(b), memberIDs(members)
+			for g := range placement.Generation(2) {
+				for _, m := range ids {
+					r.Step(epoch, Attached{Member: m, Generation: 1_700_000_000_000_000_000 + g})
+				}
+				rand.Shuffle(members, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 			}
+			var sum time.Duration
+			rounds := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				r.cut = nil
-				r.Step(epoch, Received{Message: SnapshotRequest{From: "gw-1", Gateway: "gw-0", Incarnation: 1}})
+				r.dropCut()
+				_, longest := give(r)
+				sum += longest
+				rounds++
 			}
+			b.ReportMetric(float64(sum.Nanoseconds())/float64(rounds), "longest-ns")
 		})
 	}
 }

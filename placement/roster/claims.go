@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -24,21 +25,29 @@ type claim struct {
 	generation placement.Generation
 	next, prev ref    // in the gateway's circle
 	other      ref    // the next claim on this member
-	owner      uint32 // the record's slot, shifted by one, and whether the member is held
+	owner      uint32 // the record's slot, the record's phase when this was made or put on a page, and whether the member is held
 }
 
-func (c *claim) slot() uint32 { return c.owner >> 1 }
-func (c *claim) held() bool   { return c.owner&1 != 0 }
+// The bits of a claim's owner below its record's slot.
+const (
+	heldBit  = 1
+	phaseBit = 2
+	slotBits = 2 // above them
+)
+
+func (c *claim) slot() uint32 { return c.owner >> slotBits }
+func (c *claim) held() bool   { return c.owner&heldBit != 0 }
 
 func (c *claim) entry() Entry {
 	return Entry{Member: c.member, Generation: c.generation, Held: c.held()}
 }
 
-func ownerOf(slot uint32, held bool) uint32 {
+func ownerOf(rec *record, held bool) uint32 {
+	owner := rec.slot<<slotBits | rec.phase
 	if held {
-		return slot<<1 | 1
+		owner |= heldBit
 	}
-	return slot << 1
+	return owner
 }
 
 // Claims live in chunks, so that growing copies none of them.
@@ -55,6 +64,9 @@ type claims struct {
 	used    ref // claims handed out, claim 0 included
 	free    ref // freed claims, linked by next
 	records []*record
+
+	now       time.Time // of the step
+	changedAt time.Time // of the last one that entered or removed a claim
 }
 
 func newClaims() claims {
@@ -155,12 +167,13 @@ func (s *claims) put(rec *record, e Entry, first, r ref, borrowed bool) (changed
 	if first != 0 {
 		s.settle(first, -1)
 	}
+	name := hash(e.Member)
 	var before placement.Generation
 	if r != 0 {
 		if first == r {
 			before = s.at(r).generation
 		}
-		s.tally(rec, r, -1)
+		s.tally(rec, r, name, -1)
 		s.unlink(r)
 		first = s.without(first, r)
 	} else {
@@ -175,8 +188,8 @@ func (s *claims) put(rec *record, e Entry, first, r ref, borrowed bool) (changed
 		s.at(r).member = m
 	}
 	c := s.at(r)
-	c.generation, c.owner = e.Generation, ownerOf(rec.slot, e.Held)
-	s.tally(rec, r, +1)
+	c.generation, c.owner = e.Generation, ownerOf(rec, e.Held)
+	s.tally(rec, r, name, +1)
 	s.link(rec.anchor, r)
 	if first = s.with(first, r); first != old {
 		s.places[c.member] = first
@@ -190,7 +203,7 @@ func (s *claims) remove(rec *record, r ref) {
 	m := s.at(r).member
 	first := s.places[m]
 	s.settle(first, -1)
-	s.tally(rec, r, -1)
+	s.tally(rec, r, hash(m), -1)
 	s.unlink(r)
 	if first = s.without(first, r); first == 0 {
 		delete(s.places, m)
@@ -249,15 +262,16 @@ func (s *claims) without(first, r ref) ref {
 	return first
 }
 
-// tally adds n times the claim to its record's figures.
-func (s *claims) tally(rec *record, r ref, n int) {
+// tally adds n times the claim to its record's figures. name is the hash of its member.
+func (s *claims) tally(rec *record, r ref, name uint64, n int) {
 	c := s.at(r)
 	if c.held() {
 		rec.held += n
 	} else {
 		rec.attached += n
 	}
-	rec.digest += uint64(n) * fingerprint(c.entry())
+	rec.digest += uint64(n) * fingerprint(name, c.generation, c.held())
+	rec.changedAt, s.changedAt = s.now, s.now
 }
 
 // settle adds n times the member to the figures of the record that is its place.
@@ -271,13 +285,15 @@ func (s *claims) settle(first ref, n int) {
 }
 
 // fingerprint is an entry's share of its record's digest, which is the sum
-// over all entries: it does not depend on their order.
-func fingerprint(e Entry) uint64 {
+// over all entries: it does not depend on their order. name is the hash of its member.
+func fingerprint(name uint64, g placement.Generation, held bool) uint64 {
 	var b [17]byte
-	binary.LittleEndian.PutUint64(b[:8], xxhash.Sum64String(string(e.Member)))
-	binary.LittleEndian.PutUint64(b[8:16], uint64(e.Generation))
-	if e.Held {
+	binary.LittleEndian.PutUint64(b[:8], name)
+	binary.LittleEndian.PutUint64(b[8:16], uint64(g))
+	if held {
 		b[16] = 1
 	}
 	return xxhash.Sum64(b[:])
 }
+
+func hash(m ring.MemberID) uint64 { return xxhash.Sum64String(string(m)) }

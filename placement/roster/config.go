@@ -28,7 +28,8 @@ type Config struct {
 	// snapshots, from New on: 20 s by default.
 	Grace time.Duration
 	// Batch is how long own changes gather before they are told, and how long
-	// a gap may take to close before a snapshot is asked for: 20 ms by default.
+	// a gap may take to close before a snapshot is asked for: 20 ms by default. It
+	// bounds messages: while only members come and go, peers are told at most once in a Batch.
 	Batch time.Duration
 
 	// PageBytes bounds an encoded delta or snapshot page: 1 MiB by default,

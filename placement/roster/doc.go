@@ -24,8 +24,16 @@
 // one heartbeat. State and endpoint travel in every message, so a lost
 // announcement of a drain repairs itself as well.
 //
+// No event here has to wait for a peer. Changes gather for a [Config.Batch] and go out
+// in messages of at most [Config.PageBytes]; more than [Config.Outbox] of them are
+// dropped, and peers ask for the record. That is cut into pages a few thousand
+// members at a time, with other steps in between, and is still the record at one
+// number.
+//
 // A higher incarnation of a gateway starts its record afresh; a lower one is
-// ignored. Nobody's word about a third gateway changes that gateway's record:
+// ignored, and is told by [Conflict] if it lives. Two processes with the same
+// incarnation cannot be ranked: each reports [ErrTwin], and serves on until its
+// operator stops one. Nobody's word about a third gateway changes that gateway's record:
 // it can only improve its load, as a hint, until the record has caught up.
 //
 // # Where a member is

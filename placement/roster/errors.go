@@ -8,6 +8,9 @@ import "errors"
 var (
 	// ErrSelf: this process was connected to itself. It is not a peer.
 	ErrSelf = errors.New("roster: connected to myself")
+	// ErrTwin: another process has this gateway's ID and its incarnation, so that neither is
+	// the newer one and peers take both for one. Incarnations that come from the clock do not do that.
+	ErrTwin = errors.New("roster: another process has my ID and my incarnation")
 	// ErrForeign: a gateway spoke for another one.
 	ErrForeign = errors.New("roster: a gateway speaks for another")
 	// ErrOldIncarnation: an older start of the gateway is known to have been followed, or to have left.

@@ -63,6 +63,9 @@ func (r *Roster) attach(now time.Time, e Entry) {
 	if own != 0 && r.claims.at(own).generation > e.Generation {
 		return
 	}
+	if own != 0 {
+		r.spare(own)
+	}
 	if changed, _ := r.claims.put(r.self, e, first, own, false); changed == nil {
 		return
 	}
@@ -78,6 +81,7 @@ func (r *Roster) leave(now time.Time, ev Left) {
 	if own == 0 || r.claims.at(own).generation > ev.Generation {
 		return
 	}
+	r.spare(own)
 	r.claims.remove(r.self, own)
 	r.note(now, Change{Member: ev.Member, Generation: ev.Generation, Op: OpLeft})
 }
@@ -109,7 +113,7 @@ func (r *Roster) note(now time.Time, c Change) {
 // advance numbers a change here.
 func (r *Roster) advance(now time.Time) {
 	r.self.have++
-	r.cut = nil
+	r.dropCut()
 	r.changed()
 	if r.superseded == 0 && !r.outbox.open() {
 		r.outbox.due = now.Add(r.cfg.Batch)
@@ -168,43 +172,6 @@ func (r *Roster) heartbeat() Heartbeat {
 
 func (r *Roster) beat() Heartbeat {
 	return Heartbeat{Origin: r.origin(), Digest: r.self.digest, Layout: r.self.layout}
-}
-
-// snapshot tells what has gathered and sends the whole record. Many may ask at
-// once, as after an overflow: what one was given, all can be given.
-func (r *Roster) snapshot(to ring.GatewayID) {
-	r.flush()
-	if r.cut == nil {
-		r.cut = r.pages()
-	}
-	for i, entries := range r.cut {
-		r.send(to, Snapshot{
-			Origin:  r.origin(),
-			Digest:  r.self.digest,
-			Page:    i,
-			Pages:   len(r.cut),
-			Entries: entries,
-		})
-	}
-	r.stats.SnapshotsSent++
-}
-
-// pages cuts the own record into what fits into one message each: one page at least.
-func (r *Roster) pages() [][]Entry {
-	room := r.room()
-	var cut [][]Entry
-	total := r.self.attached + r.self.held
-	page, size := make([]Entry, 0, min(total, room/32)), 0
-	for e := range r.entries(r.self) {
-		s := encodedSize(e.Member, e.Generation)
-		if len(page) > 0 && size+s > room {
-			cut = append(cut, page)
-			page, size = make([]Entry, 0, len(page)), 0
-		}
-		page = append(page, e)
-		size += s
-	}
-	return append(cut, page)
 }
 
 func (r *Roster) origin() Origin {

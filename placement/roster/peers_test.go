@@ -194,21 +194,23 @@ func TestLive(t *testing.T) {
 	audit(t, a)
 }
 
-func TestReady(t *testing.T) {
-	t.Run("S21", func(t *testing.T) {
-		f := newFleet(t, "a", "b", "c")
-		f.step("a", Attached{"s", 1})
-		f.run(time.Second)
-		f.start("b", 2)
-		b := f.nodes["b"]
-		f.step("b", Discovered{Gateways: f.ids()})
-		require.Equal(t, "nowhere", home(b, "s"))
-		require.False(t, b.Ready(f.now).Callers.OK, "whom b does not know somebody may have")
-		f.run(time.Second)
-		require.Equal(t, "a gen 1", home(b, "s"))
-		require.True(t, b.Ready(f.now).Callers.OK, "whom b does not know nobody has")
-	})
-	t.Run("S22/first of an empty fleet", func(t *testing.T) {
+// What callers are told by a roster that lacks a record, and by one that has them all.
+func TestS21Ready(t *testing.T) {
+	f := newFleet(t, "a", "b", "c")
+	f.step("a", Attached{"s", 1})
+	f.run(time.Second)
+	f.start("b", 2)
+	b := f.nodes["b"]
+	f.step("b", Discovered{Gateways: f.ids()})
+	require.Equal(t, "nowhere", home(b, "s"))
+	require.False(t, b.Ready(f.now).Callers.OK, "whom b does not know somebody may have")
+	f.run(time.Second)
+	require.Equal(t, "a gen 1", home(b, "s"))
+	require.True(t, b.Ready(f.now).Callers.OK, "whom b does not know nobody has")
+}
+
+func TestS22(t *testing.T) {
+	t.Run("first of an empty fleet", func(t *testing.T) {
 		for _, ids := range [][]ring.GatewayID{nil, {"a"}} {
 			f := newFleet(t, "a")
 			require.Equal(t, Readiness{
@@ -226,7 +228,7 @@ func TestReady(t *testing.T) {
 			require.True(t, f.nodes["a"].Ready(f.now).Callers.OK)
 		}
 	})
-	t.Run("S22/peers never answer", func(t *testing.T) {
+	t.Run("peers never answer", func(t *testing.T) {
 		f := newFleet(t, "a")
 		f.step("a", Discovered{Gateways: []ring.GatewayID{"a", "b"}})
 		f.run(defaultGrace - 1)
@@ -234,46 +236,51 @@ func TestReady(t *testing.T) {
 		f.now = f.now.Add(1)
 		require.Equal(t, Check{OK: true, Reason: ReasonGrace}, f.nodes["a"].Ready(f.now).Callers)
 	})
-	t.Run("S23", func(t *testing.T) {
-		heartbeat := func(id ring.GatewayID, sequence uint64) Event {
-			return Received{Message: Heartbeat{Origin: Origin{Gateway: id, Counts: placement.Counts{Incarnation: 1, Sequence: sequence}}}}
-		}
-		snapshot := func(id ring.GatewayID) Event {
-			return Received{Message: Snapshot{Origin: Origin{Gateway: id, Counts: placement.Counts{Incarnation: 1, Sequence: 7}}, Pages: 1}}
-		}
-		for name, last := range map[string]Event{
-			"B's comes":  snapshot("b"),
-			"B leaves":   Departed{Gateway: "b"},
-			"B unlisted": Discovered{Gateways: []ring.GatewayID{"a", "c"}},
-		} {
-			t.Run(name, func(t *testing.T) {
-				f := newFleet(t, "c")
-				f.step("c", Discovered{Gateways: []ring.GatewayID{"a", "b", "c"}})
-				f.step("c", snapshot("a"))
-				require.Equal(t, Check{Reason: ReasonSnapshots}, f.nodes["c"].Ready(f.now).Callers)
-				f.step("c", heartbeat("b", 7))
-				require.Equal(t, Check{Reason: ReasonSnapshots}, f.nodes["c"].Ready(f.now).Callers)
-				f.step("c", last)
-				require.Equal(t, Check{OK: true, Reason: ReasonComplete}, f.nodes["c"].Ready(f.now).Callers)
-			})
-		}
-	})
-	t.Run("S24", func(t *testing.T) {
-		f := newFleet(t, "a")
-		f.step("a", Discovered{Gateways: []ring.GatewayID{"a", "b"}})
-		f.run(defaultGrace / 2)
-		f.step("a", Discovered{Gateways: []ring.GatewayID{"a", "b", "c", "d"}})
-		f.step("a", LinkUp{"c"})
-		f.run(defaultGrace / 2)
-		require.Equal(t, Check{OK: true, Reason: ReasonGrace}, f.nodes["a"].Ready(f.now).Callers)
-	})
-	t.Run("for good", func(t *testing.T) {
-		f := newFleet(t, "a")
-		f.step("a", Discovered{})
-		f.step("a", Discovered{Gateways: []ring.GatewayID{"a", "b"}})
-		f.step("a", DiscoveryFailed{})
-		require.Equal(t, Check{OK: true, Reason: ReasonComplete}, f.nodes["a"].Ready(f.now).Callers)
-	})
+}
+
+func TestS23(t *testing.T) {
+	heartbeat := func(id ring.GatewayID, sequence uint64) Event {
+		return Received{Message: Heartbeat{Origin: Origin{Gateway: id, Counts: placement.Counts{Incarnation: 1, Sequence: sequence}}}}
+	}
+	snapshot := func(id ring.GatewayID) Event {
+		return Received{Message: Snapshot{Origin: Origin{Gateway: id, Counts: placement.Counts{Incarnation: 1, Sequence: 7}}, Pages: 1}}
+	}
+	for name, last := range map[string]Event{
+		"B's comes":  snapshot("b"),
+		"B leaves":   Departed{Gateway: "b"},
+		"B unlisted": Discovered{Gateways: []ring.GatewayID{"a", "c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "c")
+			f.step("c", Discovered{Gateways: []ring.GatewayID{"a", "b", "c"}})
+			f.step("c", snapshot("a"))
+			require.Equal(t, Check{Reason: ReasonSnapshots}, f.nodes["c"].Ready(f.now).Callers)
+			f.step("c", heartbeat("b", 7))
+			require.Equal(t, Check{Reason: ReasonSnapshots}, f.nodes["c"].Ready(f.now).Callers)
+			f.step("c", last)
+			require.Equal(t, Check{OK: true, Reason: ReasonComplete}, f.nodes["c"].Ready(f.now).Callers)
+		})
+	}
+}
+
+func TestS24(t *testing.T) {
+	f := newFleet(t, "a")
+	f.step("a", Discovered{Gateways: []ring.GatewayID{"a", "b"}})
+	f.run(defaultGrace / 2)
+	f.step("a", Discovered{Gateways: []ring.GatewayID{"a", "b", "c", "d"}})
+	f.step("a", LinkUp{"c"})
+	f.run(defaultGrace/2 - 1)
+	require.Equal(t, Check{Reason: ReasonSnapshots}, f.nodes["a"].Ready(f.now).Callers)
+	f.run(1)
+	require.Equal(t, Check{OK: true, Reason: ReasonGrace}, f.nodes["a"].Ready(f.now).Callers)
+}
+
+func TestReadyForGood(t *testing.T) {
+	f := newFleet(t, "a")
+	f.step("a", Discovered{})
+	f.step("a", Discovered{Gateways: []ring.GatewayID{"a", "b"}})
+	f.step("a", DiscoveryFailed{})
+	require.Equal(t, Check{OK: true, Reason: ReasonComplete}, f.nodes["a"].Ready(f.now).Callers)
 }
 
 // A newcomer and an old hand exchange heartbeats and snapshots, and then have no more to say.

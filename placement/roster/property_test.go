@@ -79,6 +79,7 @@ type chaos struct {
 	truth      map[ring.GatewayID]*truth
 	generation placement.Generation
 	names      []ring.MemberID
+	slice      int  // how many members are put on pages in one step
 	haste      int  // one in so many steps delivers what is under way
 	talk       bool // links come and go, and hints are told
 	seen       map[[2]ring.GatewayID]placement.Counts
@@ -101,6 +102,7 @@ func newChaos(t *testing.T, seed uint64, gateways int) *chaos {
 	c := &chaos{
 		fleet: f,
 		truth: make(map[ring.GatewayID]*truth),
+		slice: 1 + f.rng.IntN(20),
 		haste: 1 + f.rng.IntN(4),
 		talk:  f.rng.IntN(2) == 0,
 		seen:  make(map[[2]ring.GatewayID]placement.Counts),
@@ -116,6 +118,7 @@ func newChaos(t *testing.T, seed uint64, gateways int) *chaos {
 
 func (c *chaos) boot(id ring.GatewayID, inc placement.Incarnation) {
 	c.start(id, inc)
+	c.nodes[id].slice = c.slice
 	c.truth[id] = &truth{
 		incarnation: inc,
 		members:     make(map[ring.MemberID]Entry),
@@ -128,12 +131,13 @@ func (c *chaos) boot(id ring.GatewayID, inc placement.Incarnation) {
 }
 
 // do is a step of a gateway's own, noted in its history.
-func (c *chaos) do(id ring.GatewayID, ev Event) {
-	c.step(id, ev)
+func (c *chaos) do(id ring.GatewayID, ev Event) []Action {
+	actions := c.step(id, ev)
 	own, self := c.truth[id], c.nodes[id].self
 	for uint64(len(own.digests)) <= self.have {
 		own.digests = append(own.digests, self.digest)
 	}
+	return actions
 }
 
 // look checks what may never happen, whatever is under way: a record goes back,

@@ -41,7 +41,7 @@ func (r *Roster) Gateway(id ring.GatewayID) (placement.Gateway, bool) {
 // if its counts are those of its members.
 func (r *Roster) view(rec *record) placement.Gateway {
 	counts := r.counts(rec)
-	if rec != r.self && counts.Sequence == rec.have {
+	if rec != r.self && counts.Incarnation == rec.incarnation && counts.Sequence == rec.have {
 		counts.Attached -= rec.attached - (rec.placed - rec.placedHeld)
 		counts.Held -= rec.held - rec.placedHeld
 	}

@@ -88,11 +88,14 @@ func (r *Roster) hear(now time.Time, o Origin) *record {
 func (r *Roster) hearSelf(now time.Time, o Origin) {
 	own := r.self.incarnation
 	switch {
+	case o.Incarnation == own && (o.Sequence > r.self.have || o.Endpoint != r.self.endpoint):
+		r.reject(o.Gateway, fmt.Errorf("%w: gateway %q, %d, at %q, number %d", ErrTwin, o.Gateway, own, o.Endpoint, o.Sequence))
 	case o.Incarnation == own:
 		r.reject(o.Gateway, fmt.Errorf("%w: gateway %q, %d", ErrSelf, o.Gateway, own))
 	case o.Incarnation > max(own, r.superseded):
 		r.superseded = o.Incarnation
 		r.outbox = outbox{at: make(map[ring.MemberID]int), from: r.self.have}
+		r.cut = cut{}
 		r.changed()
 		r.do(Conflict{Incarnation: o.Incarnation, Endpoint: strings.Clone(o.Endpoint)})
 	case o.Incarnation < own:
@@ -111,6 +114,7 @@ func (r *Roster) restart(rec *record, inc placement.Incarnation) {
 		anchor:      rec.anchor,
 		incarnation: inc,
 		newest:      rec.newest,
+		changedAt:   rec.changedAt,
 	}
 	r.changed()
 }
@@ -191,12 +195,12 @@ func (r *Roster) receiveRequest(now time.Time, m SnapshotRequest) {
 		r.send(m.From, r.heartbeat())
 		return
 	}
-	r.snapshot(m.From)
+	r.snapshot(now, m.From, m.Have)
 }
 
 // apply takes a delta that continues the record.
 func (r *Roster) apply(rec *record, m Delta) {
-	placed := Placed{Gateway: rec.id}
+	placed := Placed{Gateway: rec.id, Entries: make([]Entry, 0, len(m.Changes))}
 	for _, c := range m.Changes {
 		switch c.Op {
 		case OpAttached, OpHeld:

@@ -15,6 +15,8 @@ type record struct {
 	id   ring.GatewayID
 	slot uint32
 
+	phase uint32 // 0 or phaseBit: that of claims made now; see cut
+
 	incarnation placement.Incarnation
 	endpoint    string
 	state       placement.State
@@ -30,6 +32,7 @@ type record struct {
 	placed     int // members whose place this is
 	placedHeld int // of these, the held ones
 	digest     uint64
+	changedAt  time.Time // when a claim was last entered or removed
 
 	heardAt  time.Time // the last sign of life
 	expires  time.Time // when silence has lasted for the time-to-live

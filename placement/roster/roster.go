@@ -29,7 +29,8 @@ type Roster struct {
 	out     []Action
 
 	outbox     outbox
-	cut        [][]Entry             // the own record as it was given last; nil: it has changed, or a heartbeat has passed
+	cut        cut                   // for those who ask; complete, it is kept until the record changes or a heartbeat passes
+	slice      int                   // how many members are put on pages in one step
 	superseded placement.Incarnation // the newest process under this ID, if that is not this one
 	beatAt     time.Time             // when the next heartbeat goes out
 	wakeAt     time.Time             // no record needs anything before; zero: none does
@@ -65,6 +66,7 @@ func New(now time.Time, cfg Config) (*Roster, error) {
 		byID:   make(map[ring.GatewayID]*record),
 		outbox: outbox{at: make(map[ring.MemberID]int)},
 		beatAt: now,
+		slice:  sliceMembers,
 		gone:   make(map[ring.GatewayID]departure),
 		readiness: readiness{
 			graceEnds: now.Add(cfg.Grace),
@@ -81,6 +83,7 @@ func New(now time.Time, cfg Config) (*Roster, error) {
 // fails: what makes no sense is ignored, and said to be so by [Rejected].
 func (r *Roster) Step(now time.Time, ev Event) []Action {
 	r.out = nil
+	r.claims.now = now
 	switch ev := ev.(type) {
 	case Attached:
 		r.attach(now, Entry{Member: ev.Member, Generation: ev.Generation})
@@ -129,6 +132,7 @@ func (r *Roster) Deadline() (time.Time, bool) {
 	if r.superseded == 0 {
 		soonest(r.beatAt)
 		soonest(r.outbox.due)
+		soonest(r.cut.due)
 	}
 	soonest(r.wakeAt)
 	if !r.readiness.reached {
@@ -142,9 +146,12 @@ func (r *Roster) timers(now time.Time) {
 		if r.outbox.open() && !now.Before(r.outbox.due) {
 			r.flush()
 		}
+		if r.cut.growing() && !now.Before(r.cut.due) {
+			r.growCut(now)
+		}
 		if !now.Before(r.beatAt) {
 			r.beatAt = now.Add(r.cfg.Heartbeat)
-			r.cut = nil
+			r.dropCut()
 			r.send("", r.heartbeat())
 		}
 	}

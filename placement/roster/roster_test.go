@@ -4,6 +4,7 @@ package roster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -490,6 +491,90 @@ func TestS25(t *testing.T) {
 		require.ErrorIs(t, rejected[0].Err, ErrSelf)
 	}
 	require.Equal(t, 1, r.Ring().Len())
+}
+
+// What of a gateway's words is taken, by number and incarnation.
+func TestNumbers(t *testing.T) {
+	origin := func(inc placement.Incarnation, sequence uint64) Origin {
+		return Origin{Gateway: "b", Counts: placement.Counts{Incarnation: inc, Sequence: sequence}}
+	}
+	delta := func(inc placement.Incarnation, from, to uint64, m ring.MemberID, op Op) Message {
+		return Delta{Origin: origin(inc, to), From: from, Changes: []Change{{m, 1, op}}}
+	}
+	snapshot := func(inc placement.Incarnation, sequence uint64, m ring.MemberID) Message {
+		return Snapshot{Origin: origin(inc, sequence), Digest: fingerprint(hash(m), 1, false), Pages: 1, Entries: []Entry{{Member: m, Generation: 1}}}
+	}
+	for _, row := range []struct {
+		name  string
+		words []Message
+		want  string
+		asks  bool
+	}{
+		{"an unknown owner starts at 1", []Message{delta(1, 0, 1, "s", OpAttached)}, "s", false},
+		{"or needs a snapshot", []Message{delta(1, 4, 5, "s", OpAttached)}, "", true},
+		{"which is joined by what came first", []Message{delta(1, 4, 5, "s", OpAttached), snapshot(1, 4, "t")}, "s t", false},
+		{"the next number applies", []Message{snapshot(1, 4, "s"), delta(1, 4, 5, "t", OpAttached)}, "s t", false},
+		{"a lower one does not", []Message{snapshot(1, 4, "s"), delta(1, 3, 4, "s", OpLeft)}, "s", false},
+		{"a gap is not applied", []Message{snapshot(1, 4, "s"), delta(1, 5, 6, "s", OpLeft)}, "s", true},
+		{"a snapshot replaces", []Message{snapshot(1, 4, "s"), snapshot(1, 5, "t")}, "t", false},
+		{"a lower one is ignored", []Message{snapshot(1, 5, "s"), snapshot(1, 4, "t")}, "s", false},
+		{"an equal one that nobody needs is ignored", []Message{snapshot(1, 5, "s"), snapshot(1, 5, "t")}, "s", false},
+		{"a newer incarnation starts afresh", []Message{snapshot(1, 9, "s"), delta(2, 0, 1, "t", OpAttached)}, "t", false},
+		{"an older one is ignored", []Message{snapshot(2, 1, "s"), snapshot(1, 9, "t")}, "s", false},
+		{"and removes nothing", []Message{snapshot(2, 1, "s"), delta(1, 1, 2, "s", OpLeft)}, "s", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			f := newFleet(t, "a")
+			f.now = at(time.Minute)
+			for _, m := range row.words {
+				f.step("a", Received{From: "b", Message: m})
+			}
+			var got []string
+			for m := range members(f.nodes["a"], "b") {
+				got = append(got, string(m))
+			}
+			slices.Sort(got)
+			require.Equal(t, row.want, strings.Join(got, " "))
+			took[Send](f, "a")
+			f.run(defaultBatch)
+			f.step("a", Tick{})
+			asks := slices.ContainsFunc(took[Send](f, "a"), func(s Send) bool { return s.To == "b" })
+			require.Equal(t, row.asks, asks)
+		})
+	}
+}
+
+// Two processes with one ID and one incarnation: each tells its operator, and goes on.
+func TestTwins(t *testing.T) {
+	for name, twin := range map[string]Origin{
+		"at another endpoint": {Endpoint: "elsewhere:443"},
+		"further on":          {Endpoint: "a.1:443", Counts: placement.Counts{Sequence: 9}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "a", "b")
+			f.step("a", Attached{"s", 1})
+			f.run(time.Second)
+			took[Rejected](f, "a")
+			twin.Gateway, twin.Incarnation = "a", 1
+			f.step("a", Received{Message: Heartbeat{Origin: twin}})
+			rejected := took[Rejected](f, "a")
+			require.Len(t, rejected, 1)
+			require.ErrorIs(t, rejected[0].Err, ErrTwin)
+			require.NotErrorIs(t, rejected[0].Err, ErrSelf)
+			require.Len(t, members(f.nodes["a"], "a"), 1)
+			f.step("a", Attached{"t", 1})
+			f.run(time.Second)
+			require.Equal(t, "a gen 1", home(f.nodes["b"], "t"))
+		})
+	}
+	// What comes back of its own, late or not, is no twin's.
+	f := newFleet(t, "a")
+	early := f.nodes["a"].heartbeat()
+	f.step("a", Attached{"s", 1})
+	for _, m := range []Message{early, f.nodes["a"].heartbeat()} {
+		f.step("a", Received{Message: m})
+		require.ErrorIs(t, took[Rejected](f, "a")[0].Err, ErrSelf)
+	}
 }
 
 func TestInvalid(t *testing.T) {

@@ -3,6 +3,7 @@
 package gossip
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,14 +33,26 @@ type Config struct {
 	Advertise string
 	// Seeds are hosts and ports at which other gateways may be found. A name
 	// stands for all its addresses, and is looked up anew for every attempt;
-	// this gateway itself among them does no harm. Without seeds it waits to
-	// be found.
+	// this gateway itself among them does no harm. Without seeds, and without
+	// Discover, it waits to be found.
 	Seeds []string
+	// Discover returns further seeds, for one attempt: kube.Discovery.Seeds is
+	// one. Nobody and no error means that there is no other gateway; who does
+	// not know returns an error, which changes nothing but what is said of a
+	// gateway that finds nobody. It is called by one goroutine at a time, and
+	// must return when ctx ends, which is after 10 s at the latest.
+	Discover func(ctx context.Context) ([]string, error)
+	// Resolver looks up names. nil: [net.DefaultResolver].
+	Resolver *net.Resolver
 
 	// Key encrypts and authenticates all traffic, if all gateways have the
 	// same: 16, 24 or 32 bytes, for AES-128, AES-192 or AES-256. Without it,
 	// whoever reaches the port may join.
 	Key []byte
+	// AcceptKeys are further keys with which others may encrypt, of the same
+	// sizes. They are for the time in which a fleet changes its key: see
+	// [Mesh.SetKeys].
+	AcceptKeys [][]byte
 	// Label keeps fleets apart: gateways with another one are not heard. At
 	// most 255 bytes.
 	Label string
@@ -96,15 +109,13 @@ func (c Config) Validate() error {
 		}
 	}
 	for i, seed := range c.Seeds {
-		if host, port, err := splitAddress(seed); err != nil {
+		if _, _, err := splitSeed(seed); err != nil {
 			fault("Seeds[%d]: %w", i, err)
-		} else if host == "" || port == 0 {
-			fault("Seeds[%d] is %q; it needs a host and a port", i, seed)
 		}
 	}
-	if n := len(c.Key); n != 0 {
-		if err := memberlist.ValidateKey(c.Key); err != nil {
-			fault("Key has %d bytes; it must have 16, 24 or 32", n)
+	if len(c.Key) != 0 || len(c.AcceptKeys) != 0 {
+		for _, err := range keyFaults(c.Key, c.AcceptKeys) {
+			fault("%w", err)
 		}
 	}
 	if n := len(c.Label); n > memberlist.LabelMaxSize {
@@ -132,9 +143,24 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Resolver == nil {
+		c.Resolver = net.DefaultResolver
+	}
 	c.Seeds = slices.Clone(c.Seeds)
-	c.Key = slices.Clone(c.Key)
+	c.Key, c.AcceptKeys = slices.Clone(c.Key), slices.Clone(c.AcceptKeys)
+	for i, key := range c.AcceptKeys {
+		c.AcceptKeys[i] = slices.Clone(key)
+	}
 	return c
+}
+
+// splitSeed splits an address that is to be dialled.
+func splitSeed(seed string) (host string, port int, err error) {
+	host, port, err = splitAddress(seed)
+	if err == nil && (host == "" || port == 0) {
+		err = fmt.Errorf("%q needs a host and a port", seed)
+	}
+	return host, port, err
 }
 
 func splitAddress(address string) (host string, port int, err error) {

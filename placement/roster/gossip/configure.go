@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 )
@@ -18,12 +19,12 @@ func (m *Mesh) configure(ctx context.Context) (*memberlist.Config, error) {
 	c := memberlist.DefaultLANConfig()
 	c.Name = m.self.name()
 	var err error
-	if c.BindAddr, c.BindPort, err = resolveOne(ctx, m.cfg.Bind); err != nil {
+	if c.BindAddr, c.BindPort, err = m.resolveOne(ctx, m.cfg.Bind); err != nil {
 		return nil, fmt.Errorf("looking up Config.Bind: %w", err)
 	}
 	c.AdvertisePort = 0
 	if m.cfg.Advertise != "" {
-		if c.AdvertiseAddr, c.AdvertisePort, err = resolveOne(ctx, m.cfg.Advertise); err != nil {
+		if c.AdvertiseAddr, c.AdvertisePort, err = m.resolveOne(ctx, m.cfg.Advertise); err != nil {
 			return nil, fmt.Errorf("looking up Config.Advertise: %w", err)
 		}
 	}
@@ -38,9 +39,15 @@ func (m *Mesh) configure(ctx context.Context) (*memberlist.Config, error) {
 	c.GossipInterval = m.cfg.Probe / 5
 	c.PushPullInterval = relook * m.cfg.Probe
 	c.GossipToTheDeadTime = relook * m.cfg.Probe
+	c.DeadNodeReclaimTime = time.Nanosecond // a mesh may come back under another address
 	c.TCPTimeout = streamTimeout
 	c.EnableCompression = false // it costs more time than it saves on one network
-	c.SecretKey = m.cfg.Key
+	if len(m.cfg.Key) > 0 {
+		if c.Keyring, err = memberlist.NewKeyring(m.cfg.AcceptKeys, m.cfg.Key); err != nil {
+			return nil, err
+		}
+		m.keys.ring = c.Keyring
+	}
 	c.Label = m.cfg.Label
 	c.Logger = log.New(logWriter{m.cfg.Logger}, "", 0)
 	c.Delegate = members{m}
@@ -49,7 +56,7 @@ func (m *Mesh) configure(ctx context.Context) (*memberlist.Config, error) {
 	return c, nil
 }
 
-func resolveOne(ctx context.Context, address string) (ip string, port int, err error) {
+func (m *Mesh) resolveOne(ctx context.Context, address string) (ip string, port int, err error) {
 	host, port, err := splitAddress(address)
 	if err != nil {
 		return "", 0, err
@@ -57,7 +64,7 @@ func resolveOne(ctx context.Context, address string) (ip string, port int, err e
 	if host == "" {
 		return net.IPv4zero.String(), port, nil
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	ips, err := m.cfg.Resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return "", 0, err
 	}

@@ -24,7 +24,7 @@ func TestTransport(t *testing.T) {
 				Incarnation: n.Incarnation,
 				Bind:        "127.0.0.1:0",
 				Seeds:       seeds,
-				Probe:       probe,
+				Probe:       4 * probe, // so that nobody is taken for dead on a busy machine
 			}, n.Replica)
 			require.NoError(t, err)
 			seeds = append(seeds, mesh.Addr())

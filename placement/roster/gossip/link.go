@@ -27,6 +27,7 @@ type link struct {
 	cancel  context.CancelFunc
 	streams chan net.Conn
 	done    sync.WaitGroup // of accept
+	traffic traffic
 
 	mu    sync.Mutex
 	open  map[*stream]struct{}
@@ -36,8 +37,14 @@ type link struct {
 // stream is a connection that its link knows of.
 type stream struct {
 	net.Conn
-	link *link
+	link    *link
+	inOrder bool // Close waits until the other side has taken what was sent
 }
+
+// inOrder is the name of a node whose messages are to arrive one after the
+// other. Each goes over a stream of its own, so that the next would overtake one
+// that is still being read. No node has that name.
+const inOrder = "in order"
 
 // listen opens the sockets. With port 0, the free TCP port that it gets may be
 // taken for UDP; then it tries another.
@@ -96,12 +103,20 @@ func (l *link) DialTimeout(addr string, timeout time.Duration) (net.Conn, error)
 		_ = conn.Close()
 		return nil, err
 	}
+	l.traffic.dials.Add(1)
 	return l.track(conn)
 }
 
 // DialAddressTimeout implements [memberlist.NodeAwareTransport].
 func (l *link) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
-	return l.DialTimeout(to.Addr, timeout)
+	conn, err := l.DialTimeout(to.Addr, timeout)
+	if err != nil {
+		return nil, err
+	}
+	if to.Name == inOrder {
+		conn.(*stream).inOrder = true
+	}
+	return conn, nil
 }
 
 // Shutdown implements [memberlist.Transport]. It may be called more than once.
@@ -138,6 +153,9 @@ func (l *link) track(conn net.Conn) (net.Conn, error) {
 
 // Close implements [net.Conn].
 func (s *stream) Close() error {
+	if s.inOrder {
+		_, _ = s.Conn.Read(make([]byte, 1)) // nothing, when the other side has done with it and closes; not for ever, since it was given a deadline
+	}
 	s.link.mu.Lock()
 	delete(s.link.open, s)
 	s.link.mu.Unlock()

@@ -123,6 +123,7 @@ func (m *Mesh) receive(message []byte) {
 		m.cfg.Logger.Debug("gossip: message ignored", "error", err)
 		return
 	}
+	m.received.Add(1)
 	if !m.inbox.put(roster.Received{Message: decoded}, len(message)) {
 		m.cfg.Logger.Warn("gossip: message dropped", "error", "the replica is behind")
 	}
@@ -230,6 +231,8 @@ func (m *Mesh) settled(p *peer) {
 }
 
 // sender sends what waits for the peer until it has gone. What fails is dropped.
+// A peer that has gone may live all the same: it is sent what is left, until
+// that fails too.
 func (m *Mesh) sender(p *peer) {
 	select {
 	case <-m.started:
@@ -242,6 +245,10 @@ func (m *Mesh) sender(p *peer) {
 		case frame != nil:
 			if err := m.list.SendReliable(&p.node, frame); err != nil {
 				m.unreachable(p, err)
+				if p.hasGone() {
+					p.dismiss()
+					return
+				}
 			}
 		case bye != nil:
 			if err := m.list.SendReliable(&p.node, m.self.append([]byte{frameGoodbye})); err != nil {
@@ -252,6 +259,7 @@ func (m *Mesh) sender(p *peer) {
 			select {
 			case <-p.wake:
 			case <-p.gone:
+				p.dismiss()
 				return
 			case <-m.ctx.Done():
 				return

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -24,6 +25,9 @@ var (
 	ErrUnknownPeer = errors.New("gossip: unknown peer")
 	// ErrBacklog: too much waits for that peer already, or the message is too long.
 	ErrBacklog = errors.New("gossip: backlog is full")
+	// ErrKey: a gateway that was contacted has other keys, or one of the two has
+	// none. It is in what [roster.DiscoveryFailed] carries.
+	ErrKey = errors.New("gossip: the keys do not fit")
 	// ErrAlone: every peer has been lost, or none has been found yet. It is in
 	// what [roster.DiscoveryFailed] carries.
 	ErrAlone = errors.New("gossip: no other gateway can be reached")
@@ -38,21 +42,25 @@ type Mesh struct {
 	link    *link
 	list    *memberlist.Memberlist
 	addr    string
+	keys    keys
 
-	ctx     context.Context // ends with the mesh
-	cancel  context.CancelFunc
-	tasks   sync.WaitGroup
-	started chan struct{} // closed when list is there
-	inbox   *inbox
-	search  chan struct{} // look at the seeds now
-	closing sync.Once
-	ending  sync.Mutex // memberlist must not be left while or after it is shut down
+	ctx      context.Context // ends with the mesh
+	cancel   context.CancelFunc
+	tasks    sync.WaitGroup
+	started  chan struct{} // closed when list is there
+	inbox    *inbox
+	search   chan struct{} // look at the seeds now
+	closing  sync.Once
+	sent     atomic.Uint64 // messages queued, once for each peer
+	received atomic.Uint64 // messages understood
+	ending   sync.Mutex    // memberlist must not be left while or after it is shut down
 
 	mu      sync.Mutex
-	peers   map[string]*peer // by node name
-	lost    map[string]lost  // by node name
-	found   bool             // the seeds have been heard, or there are none
-	failure error            // why they have not, as far as known
+	peers   map[string]*peer    // by node name
+	lost    map[string]lost     // by node name
+	busy    map[string]struct{} // what a look waits for, also one that is over
+	found   bool                // the seeds have been heard, or there are none
+	failure error               // why they have not, as far as known
 	leaving bool
 	closed  bool
 	changed chan struct{} // closed, and made anew, when WaitPeers is to look again
@@ -78,6 +86,7 @@ func Join(ctx context.Context, cfg Config, replica roster.Replica) (*Mesh, error
 		search:  make(chan struct{}, 1),
 		peers:   make(map[string]*peer),
 		lost:    make(map[string]lost),
+		busy:    make(map[string]struct{}),
 		changed: make(chan struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -142,11 +151,11 @@ func (m *Mesh) Send(to ring.GatewayID, message []byte) error {
 		if p == nil {
 			return fmt.Errorf("%w: %q", ErrUnknownPeer, to)
 		}
-		return p.send(message)
+		return m.queue(p, message)
 	}
 	var errs []error
 	for _, p := range m.peers {
-		if err := p.send(message); err != nil {
+		if err := m.queue(p, message); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -230,12 +239,14 @@ func (m *Mesh) Leave(timeout time.Duration) error {
 		}
 	}
 	if err == nil {
-		err = m.leave(time.Until(by))
+		err = m.leave(min(time.Until(by), m.cfg.Probe))
 	}
 	return errors.Join(err, m.Close())
 }
 
-// leave says memberlist's own goodbye, for those that know this gateway by hearsay.
+// leave says memberlist's own goodbye, for those that know this gateway by
+// hearsay. Everybody else has been told, and memberlist waits in vain if they
+// leave as well: that it gives up is no error.
 func (m *Mesh) leave(timeout time.Duration) error {
 	m.ending.Lock()
 	defer m.ending.Unlock()
@@ -243,7 +254,7 @@ func (m *Mesh) leave(timeout time.Duration) error {
 		return ErrClosed
 	}
 	if err := m.list.Leave(max(timeout, time.Millisecond)); err != nil {
-		return fmt.Errorf("gossip: %w", err)
+		m.cfg.Logger.Debug("gossip: left without word by hearsay", "error", err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type peer struct {
 }
 
 func newPeer(id identity, node *memberlist.Node, limit int) *peer {
-	return &peer{
+	p := &peer{
 		identity: id,
 		node:     *node,
 		awaited:  true,
@@ -34,6 +34,8 @@ func newPeer(id identity, node *memberlist.Node, limit int) *peer {
 		wake:     make(chan struct{}, 1),
 		gone:     make(chan struct{}),
 	}
+	p.node.Name = inOrder
+	return p
 }
 
 // send queues a roster message.
@@ -78,4 +80,25 @@ func (p *peer) next() (frame []byte, bye chan<- struct{}) {
 	p.frames = p.frames[1:]
 	p.bytes -= len(frame) - 1
 	return frame, nil
+}
+
+func (p *peer) hasGone() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// dismiss drops what waits for a peer that has gone. Whoever waits for the
+// goodbye need not wait any more.
+func (p *peer) dismiss() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frames, p.bytes = nil, 0
+	if p.bye != nil {
+		p.bye <- struct{}{}
+		p.bye = nil
+	}
 }

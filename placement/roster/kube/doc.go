@@ -8,6 +8,7 @@
 //	discovery, err := kube.Start(kube.Config{Gateway: id, Service: "gateways"}, gateway)
 //	if err != nil { ... }
 //	defer discovery.Close()
+//	cfg.Discover = discovery.Seeds
 //	mesh, err := gossip.Join(ctx, cfg, kube.LinksOnly(gateway))
 //
 // Gossip alone finds gateways too. What this adds is proof of who is gone: a
