@@ -39,6 +39,11 @@ type Config struct {
 	// then Window and Confirm in proportion to what is left.
 	Shrink bool
 
+	// Keep serves whoever is left at the end on, instead of closing: for a gateway
+	// that should be empty, and that nobody is about to kill. It stays draining, and
+	// takes nobody new, until redirect.Gateway.StopDrain.
+	Keep bool
+
 	OrderTimeout time.Duration // one that was told to move is not asked again sooner; 0: 10 s, the time of one dial
 	RetryPause   time.Duration // one for whom there was no target is not offered again sooner; 0: 1 s
 	Linger       time.Duration // after the last one has gone, for its sessions to follow and for word of where it went; 0: 2 s

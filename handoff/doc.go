@@ -20,9 +20,12 @@
 // chosen at the moment when it is told. One that is gone, attached elsewhere or
 // closed, is confirmed. One for which no target was found is offered again
 // after a pause, one that does not answer after its own time limit. What is
-// left at the deadline is closed, and named in the [Report].
+// left at the deadline is closed, and named in the [Report]; with [Config].Keep it
+// is named and served on.
 //
 // Child sessions follow their supervisor by themselves, a moment later; the
 // drain therefore lingers after the last supervisor has gone. One that cannot follow an
 // order to move is served until nobody is left who can.
+//
+// A fleet that restarts have left uneven is evened out, on request, by package settle.
 package handoff

@@ -30,7 +30,7 @@ type Observation struct {
 
 // Drain hands over every supervisor that gw serves, and reports what became of
 // each. It blocks until the drain is over; the streams of those left behind
-// have then been told to end, and half of Config.Margin is free to stop the server.
+// have then been told to end, unless Config.Keep is set, and half of Config.Margin is free to stop the server.
 // The gateway stays draining, and refuses whoever it cannot send elsewhere.
 //
 // The end of ctx aborts the drain: the gateway is ready again, and Drain returns

@@ -19,17 +19,17 @@ func ExampleDrain() {
 		return
 	}
 	ctx := context.Background()
-	_, stream := gateway.Admit(ctx, redirect.Hello{Member: "build-7", Generation: 1, CanRedirect: true})
-	go func() { // what the transport does for every stream
+	_, stream := gateway.Admit(ctx, redirect.Hello{Member: "veteran", Generation: 1}) // it cannot follow a redirect
+	go func() {                                                                       // what the transport does for every stream
 		for notice := range stream.Notices() {
 			fmt.Println("told:", notice.Kind, notice.Reason)
 		}
 		stream.Leave(true)
 	}()
 
-	// Times for a test; the zero Config is for everyday use.
+	// Times for a test: hurry, but wait for the stream. The zero Config is for everyday use.
 	report, err := handoff.Drain(ctx, gateway, handoff.Config{
-		Propagation: time.Millisecond, Window: time.Millisecond, Confirm: 10 * time.Millisecond,
+		Propagation: time.Nanosecond, Margin: time.Minute, KillAfter: 2 * time.Minute,
 	}, handoff.Hooks{})
 	if err != nil {
 		fmt.Println(err)
@@ -42,7 +42,7 @@ func ExampleDrain() {
 	// Output:
 	// told: end draining
 	// served 1 moved 0
-	// left behind: build-7 nowhere
+	// left behind: veteran immovable
 }
 
 // A loop of one's own: the machine says what to do and when to come back.

@@ -143,10 +143,13 @@ func (s stream) Close() error {
 
 // supervise runs n supervisors and counts, for each, how often it was without a
 // stream after its first.
-func (f *fleet) supervise(n int) *gaps {
+func (f *fleet) supervise(n int) *gaps { return f.superviseAs("s", n) }
+
+// superviseAs is supervise for members with names of their own.
+func (f *fleet) superviseAs(prefix string, n int) *gaps {
 	g := &gaps{count: map[ring.MemberID]int{}}
 	for i := range n {
-		member := ring.MemberID(fmt.Sprintf("s%03d", i))
+		member := ring.MemberID(fmt.Sprintf("%s%03d", prefix, i))
 		f.running.Go(func() {
 			err := supervisor.Run(f.ctx, supervisor.Config{Member: member, Service: "service"}, f, supervisor.Hooks{
 				Connected: func(connected bool, _ time.Time) {

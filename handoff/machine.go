@@ -261,13 +261,13 @@ func (m *Machine) gone(now time.Time, one *member) {
 	}
 }
 
-// closeRest ends the streams that are left.
+// closeRest ends the streams that are left, unless they are to be kept.
 func (m *Machine) closeRest(now time.Time) []Action {
 	m.state = Closing
 	m.giveUpAt = now.Add(m.plan.Margin / 2)
 	var actions []Action
 	for _, one := range m.members {
-		if one.fate == here {
+		if one.fate == here && !m.cfg.Keep {
 			m.turns.remove(one)
 			one.fate = ending
 			m.open++

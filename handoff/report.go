@@ -15,7 +15,7 @@ import (
 type Report struct {
 	Moved  []Move          // attached elsewhere
 	Closed []ring.MemberID // their streams ended, and where they went is not known
-	Left   []LeftBehind    // still here at the end, so told to end; after an abort, served on
+	Left   []LeftBehind    // still here at the end, so told to end; after an abort, or with Config.Keep, served on
 
 	Orders  int           // how many orders were given, repeated ones included
 	Took    time.Duration // from the start to the end, or to now if it is not over

@@ -30,6 +30,7 @@ type Output struct {
 	Departures []Departure
 	Conflicts  []roster.Conflict  // a newer process uses this gateway's ID
 	Disagrees  []roster.Disagrees // gateways that compute other rings than this one
+	Delisted   []roster.Delisted  // discovery has this gateway no more
 	Rejected   []roster.Rejected  // messages and links that were ignored, and why
 }
 
@@ -55,6 +56,8 @@ type Admission struct {
 	departed map[ring.MemberID]placement.Generation // during a drain: whose stream closed, in case it shows up elsewhere
 	agenda   agenda
 	draining bool
+	settling settling
+	pace     bucket
 	lastKey  Key
 	tally    tally
 	out      Output
@@ -78,6 +81,7 @@ func NewAdmission(now time.Time, cfg Config) (*Admission, error) {
 		children: newChildren(),
 		reserved: make(map[ring.MemberID]reservation),
 		rivalry:  make(rivalry),
+		pace:     newBucket(now, cfg.Pace),
 		tally:    tally{placements: make([]uint64, len(placement.Reasons()))},
 	}, nil
 }
@@ -98,11 +102,15 @@ type Admitting struct {
 	Notice Notice
 	Err    error
 
-	hello    Hello
-	leaving  bool // a supervisor is handed over: no verdict on a hello
-	waited   bool // for its turn
-	running  bool // its search has begun
-	newcomer bool // not counted anywhere when it came
+	hello    Hello // what is believed of it
+	standing standing
+	leaving  bool                // a supervisor is handed over: no verdict on a hello
+	errand   *errand             // and where to; nil: wherever the placement says
+	unready  []ring.GatewayID    // who takes nobody at the moment
+	own      *placement.Decision // to serve it here, while another gateway is looked for; see [Pacing]
+	waited   bool                // for its turn
+	running  bool                // its search has begun
+	newcomer bool                // not counted anywhere when it came
 	search   placement.Search
 	asked    time.Time // when the last question was put
 }
@@ -112,6 +120,7 @@ type Admitting struct {
 func (a *Admission) Hello(now time.Time, h Hello) *Admitting {
 	p := &Admitting{hello: h}
 	a.expire(now)
+	a.prove(now, p)
 	if !a.settled(now, p) {
 		p.newcomer = a.request(h).Home == ""
 		a.turns.enter(p)
@@ -125,6 +134,7 @@ func (a *Admission) Cancel(now time.Time, p *Admitting) {
 	if !p.Done {
 		a.answered(p)
 		p.Done = true
+		a.abandon(p)
 		a.turns.leave(p)
 		a.start(now)
 	}
@@ -151,6 +161,12 @@ func (a *Admission) Answered(now time.Time, p *Admitting, answer placement.Answe
 	a.expire(now)
 	a.step(now, roster.Heard{Gateway: answer.Gateway})
 	a.step(now, roster.Hinted{Reports: answer.Reports})
+	if p.errand != nil {
+		p.errand.yes = answer.Yes && answer.Gateway == p.errand.to
+	}
+	if answer.State != placement.Ready {
+		p.unready = append(p.unready, answer.Gateway)
+	}
 	a.resume(now, p, func(s *placement.Search, v *placement.View) (*placement.Ask, placement.Decision) {
 		return s.Answered(v, answer)
 	})
@@ -172,7 +188,11 @@ func (a *Admission) Unanswered(now time.Time, p *Admitting, late bool) {
 
 func (a *Admission) resume(now time.Time, p *Admitting, next func(*placement.Search, *placement.View) (*placement.Ask, placement.Decision)) {
 	a.answered(p)
-	if !a.settled(now, p) { // the world went on while the question was out
+	switch {
+	case a.settled(now, p): // the world went on while the question was out
+	case p.errand != nil:
+		a.finishErrand(now, p)
+	default:
 		ask, d := next(&p.search, a.view(now))
 		a.follow(now, p, ask, d)
 	}
@@ -187,8 +207,11 @@ func (a *Admission) resume(now time.Time, p *Admitting, next func(*placement.Sea
 func (a *Admission) settled(now time.Time, p *Admitting) bool {
 	h := p.hello
 	if p.leaving {
-		if a.present(h.Member) == nil {
+		switch {
+		case a.present(h.Member) == nil:
 			p.Err, p.Done = ErrNotHere, true
+		case p.errand != nil && a.settling == nil:
+			p.Err, p.Done = ErrDraining, true
 		}
 		return p.Done
 	}
@@ -215,6 +238,10 @@ func (a *Admission) settled(now time.Time, p *Admitting) bool {
 	if a.rivalry.count(h.Member, now) >= rivals {
 		a.refuse(p, ReasonDuplicateMember)
 		p.Verdict.RetryAfter = max(p.Verdict.RetryAfter, a.cfg.Hold)
+		return true
+	}
+	if p.standing == forged {
+		a.refuse(p, ReasonBadProof)
 		return true
 	}
 	switch {
@@ -269,6 +296,10 @@ func (a *Admission) passOn(now time.Time, p *Admitting) bool {
 
 // place starts the search for the member's gateway.
 func (a *Admission) place(now time.Time, p *Admitting) {
+	if p.errand != nil {
+		a.askErrand(now, p)
+		return
+	}
 	v := a.view(now)
 	r := a.request(p.hello)
 	if p.leaving {
@@ -284,6 +315,7 @@ func (a *Admission) place(now time.Time, p *Admitting) {
 
 // follow turns a step of the search into the next question, the verdict or the notice.
 func (a *Admission) follow(now time.Time, p *Admitting, ask *placement.Ask, d placement.Decision) {
+	ask, d = a.divert(now, p, ask, d)
 	if ask != nil {
 		ask.Question.Generation = p.hello.Generation
 		ask.Question.Reports = a.roster.Reports()
@@ -341,9 +373,13 @@ func (a *Admission) accept(now time.Time, p *Admitting, reason Reason) {
 		}
 		a.tell(old.key, Notice{Kind: NoticeEnd, Reason: ReasonSuperseded})
 	}
+	if !a.expects(h.Member) {
+		a.pace.take(now)
+	}
+	from := a.from(h)
 	a.unseat(h.Member)
 	p.Key = a.nextKey()
-	a.seats[h.Member] = &seat{generation: h.Generation, key: p.Key, movable: h.CanRedirect}
+	a.seats[h.Member] = &seat{generation: h.Generation, key: p.Key, movable: h.CanRedirect, from: from}
 	a.owners[p.Key] = h.Member
 	a.release(now, h.Member, &a.tally.arrived)
 	a.ledger.Settle(h.Member)
@@ -351,14 +387,16 @@ func (a *Admission) accept(now time.Time, p *Admitting, reason Reason) {
 	if a.counts().Load() > limit {
 		a.tally.overCap[reason]++
 	}
-	a.conclude(p, Verdict{Outcome: Accept, Reason: reason, Cap: limit})
+	a.conclude(p, Verdict{Outcome: Accept, Reason: reason, Cap: limit,
+		Proof: a.cfg.Proofs.kept(now, h.Member, a.cfg.Gateway, a.cfg.Incarnation)})
 }
 
 func (a *Admission) send(now time.Time, p *Admitting, reason Reason) {
 	a.promise(now, p)
 	d := p.Decision
 	a.conclude(p, Verdict{Outcome: Redirect, Reason: reason, Cap: d.Cap,
-		Gateway: d.Gateway, Endpoint: d.Endpoint, Incarnation: d.Incarnation, Full: slices.Clone(p.hello.Full)})
+		Gateway: d.Gateway, Endpoint: d.Endpoint, Incarnation: d.Incarnation, Full: slices.Clone(p.hello.Full),
+		Proof: a.cfg.Proofs.sent(now, p.hello.Member, d.Gateway, d.Incarnation, p.hello.Hops+1)})
 }
 
 func (a *Admission) refuse(p *Admitting, reason Reason) {
@@ -414,6 +452,8 @@ func (a *Admission) step(now time.Time, ev roster.Event) {
 			a.out.Conflicts = append(a.out.Conflicts, act)
 		case roster.Disagrees:
 			a.out.Disagrees = append(a.out.Disagrees, act)
+		case roster.Delisted:
+			a.out.Delisted = append(a.out.Delisted, act)
 		case roster.Rejected:
 			a.out.Rejected = append(a.out.Rejected, act)
 		}

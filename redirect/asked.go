@@ -23,12 +23,26 @@ func (a *Admission) Asked(now time.Time, q placement.Question) placement.Answer 
 	a.step(now, roster.Heard{Gateway: q.From})
 	a.step(now, roster.Hinted{Reports: q.Reports})
 	answer := placement.Answer{Gateway: a.cfg.Gateway, State: a.self().State}
-	if answer.State == placement.Ready && (q.Insist || a.loadFor(q.Member) < q.Limit || a.wouldKeep(now, q.Member)) {
+	if answer.State == placement.Ready && a.busyFor(now, q) {
+		answer.State = placement.Starting // who asks looks elsewhere
+	}
+	if answer.State == placement.Ready && (q.Insist || a.loadFor(q.Member) < q.Limit || !a.settles(q) && a.wouldKeep(now, q.Member)) {
 		answer.Yes = true
+		if !a.expects(q.Member) {
+			a.pace.take(now)
+		}
 		a.reserve(now, q)
 	}
 	answer.Reports = a.roster.Reports()
 	return answer
+}
+
+// settles reports whether the question moves a member whose stream is in order, from a gateway that goes
+// on serving: only a settle does that, and its limit is meant to the letter.
+func (a *Admission) settles(q placement.Question) bool {
+	home, e, ok := a.roster.Home(q.Member)
+	from, known := a.roster.Gateway(q.From)
+	return ok && known && home == q.From && !e.Held && from.State == placement.Ready
 }
 
 // wouldKeep reports whether this gateway has room for m in its own eyes.

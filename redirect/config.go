@@ -40,6 +40,12 @@ type Config struct {
 	MaxHops    int           // redirects up to which a full gateway may pass somebody on, without Peers, and a session is sent after its supervisor; 0: 2. 1 is strict
 	RetryAfter time.Duration // least wait after a refusal, jittered up to twice that; 0: 1 s
 
+	// Proofs say whether a supervisor that asks to stay must show that it was
+	// sent here, or was here before. Zero: no proofs.
+	Proofs Proofs
+
+	Pace Pacing // how fast newcomers are taken; zero: at any rate
+
 	// Roster is how the roster works. Its Gateway, Incarnation and Endpoint
 	// are taken from above.
 	Roster roster.Config
@@ -74,7 +80,7 @@ func (c Config) Validate() error {
 	if c.MaxHops < 0 {
 		errs = append(errs, fmt.Errorf("redirect: Config.MaxHops is %d; it cannot be below 0", c.MaxHops))
 	}
-	errs = append(errs, c.resolved().Roster.Validate())
+	errs = append(errs, c.Proofs.Validate(), c.Pace.validate(), c.resolved().Roster.Validate())
 	return errors.Join(errs...)
 }
 
@@ -90,6 +96,7 @@ func (c Config) resolved() Config {
 	c.Linger = cmp.Or(c.Linger, DefaultLinger)
 	c.MaxHops = cmp.Or(c.MaxHops, DefaultMaxHops)
 	c.RetryAfter = cmp.Or(c.RetryAfter, DefaultRetryAfter)
+	c.Proofs = c.Proofs.resolved(c.Reserve)
 	if c.Jitter == nil {
 		c.Jitter = func() float64 { return 0.5 }
 	}

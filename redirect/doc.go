@@ -13,6 +13,9 @@
 //	       elsewhere,    stale: refuse,  accept
 //	       or refuse     newer: take over
 //
+// Whether somebody who asks to stay was sent here, or was here before, a gateway
+// can have proved to it; see [Proofs].
+//
 // [Gateway] is what a gateway server uses. It wraps [Admission], the same thing
 // as a pure machine: no clock, no lock, no goroutine. The admission owns the exact local
 // attachments; its roster's own record is fed from them.

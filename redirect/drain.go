@@ -32,7 +32,7 @@ func (a *Admission) StartDrain(now time.Time) ([]Supervisor, error) {
 	if a.draining {
 		return nil, ErrDraining
 	}
-	a.draining = true
+	a.draining, a.settling = true, nil
 	a.departed = make(map[ring.MemberID]placement.Generation)
 	a.step(now, roster.StateChanged{State: placement.Draining})
 	return a.Supervisors(), nil
@@ -75,7 +75,8 @@ func (a *Admission) dismiss(now time.Time, p *Admitting) {
 	a.promise(now, p)
 	s := a.seats[p.hello.Member]
 	s.told = true
-	p.Notice = Notice{Kind: NoticeMove, Reason: a.moveReason(), Gateway: d.Gateway, Endpoint: d.Endpoint, Incarnation: d.Incarnation, Cap: d.Cap}
+	p.Notice = Notice{Kind: NoticeMove, Reason: a.moveReason(), Gateway: d.Gateway, Endpoint: d.Endpoint, Incarnation: d.Incarnation, Cap: d.Cap,
+		Proof: a.cfg.Proofs.sent(now, p.hello.Member, d.Gateway, d.Incarnation, 1)}
 	a.tell(s.key, p.Notice)
 }
 

@@ -33,6 +33,7 @@ type Gateway struct {
 	streams  map[Key]*Attachment
 	waiting  map[*Admitting]chan struct{} // closed when its turn has come
 	watch    func(Departure)
+	settling *Settling
 	outgoing []roster.Send
 	armed    time.Time // when Run wakes by itself; zero: it does not
 	ended    bool      // Run has ended: nothing is sent any more
@@ -47,6 +48,7 @@ type Hooks struct {
 	Verdict   func(Observation)      // a hello has got its verdict
 	Conflict  func(roster.Conflict)  // a newer process uses this gateway's ID
 	Disagrees func(roster.Disagrees) // another gateway computes other rings than this one; once for each of its processes
+	Delisted  func(roster.Delisted)  // discovery had this gateway and has it no more; see [Gateway.Delisted] for whether that is so still
 	Rejected  func(roster.Rejected)  // a message or a link was ignored
 }
 
@@ -170,6 +172,11 @@ func (g *Gateway) do(f func(now time.Time, a *Admission)) {
 			g.hooks.Disagrees(d)
 		}
 	}
+	if g.hooks.Delisted != nil {
+		for _, d := range out.Delisted {
+			g.hooks.Delisted(d)
+		}
+	}
 	if g.hooks.Rejected != nil {
 		for _, r := range out.Rejected {
 			g.hooks.Rejected(r)
@@ -280,10 +287,15 @@ func (g *Gateway) StopDrain() {
 // stream to move there. It returns what the stream was told, [ErrNotHere],
 // [ErrNotMovable] or [ErrNowhere], or ctx's error.
 func (g *Gateway) MoveAway(ctx context.Context, m ring.MemberID) (Notice, error) {
+	return g.move(ctx, func(now time.Time, a *Admission) (*Admitting, error) { return a.MoveAway(now, m) })
+}
+
+// move carries out what start begins.
+func (g *Gateway) move(ctx context.Context, start func(time.Time, *Admission) (*Admitting, error)) (Notice, error) {
 	var p *Admitting
 	var err error
 	g.do(func(now time.Time, a *Admission) {
-		if p, err = a.MoveAway(now, m); err == nil {
+		if p, err = start(now, a); err == nil {
 			g.begin(p)
 		}
 	})
@@ -307,7 +319,7 @@ func (g *Gateway) EndAll(reason Reason) {
 	g.do(func(_ time.Time, a *Admission) { a.EndAll(reason) })
 }
 
-// HandedOver counts how a drain ended, for [Stats].
+// HandedOver counts how a drain or a settle ended, for [Stats].
 func (g *Gateway) HandedOver(moved, closed, leftBehind int) {
 	g.do(func(_ time.Time, a *Admission) { a.HandedOver(moved, closed, leftBehind) })
 }
@@ -329,6 +341,15 @@ func (g *Gateway) Gateways() (all []placement.Gateway) {
 func (g *Gateway) Disagreeing() (odd []ring.GatewayID) {
 	g.do(func(_ time.Time, a *Admission) { odd = slices.Collect(a.Roster().Disagreeing()) })
 	return odd
+}
+
+// Delisted reports whether discovery has dropped this gateway, as
+// [roster.Roster.Delisted] has it: nobody is placed here until it is listed again, and
+// whoever asks to stay is kept. Nothing is handed over by itself: that takes a
+// drain, one with handoff.Config.Keep, for a discovery that is mistaken is to close nothing.
+func (g *Gateway) Delisted() (dropped bool) {
+	g.do(func(_ time.Time, a *Admission) { dropped = a.Roster().Delisted() })
+	return dropped
 }
 
 // Ready returns whether supervisors may dial this gateway and whether callers may use it, and why.

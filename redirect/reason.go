@@ -25,6 +25,7 @@ const (
 	ReasonStaleGeneration // a newer attempt of the same member is known
 	ReasonDuplicateMember // two processes use one member ID in turns
 	ReasonBadHello        // the hello is not valid
+	ReasonBadProof        // the proof in the hello is forged, or another member's: come back without it
 	ReasonSuperseded      // a newer stream of the same member has taken over
 	ReasonMoved           // the member is served elsewhere now
 	ReasonExpired         // the stream's credentials have run out
@@ -46,6 +47,7 @@ var reasonText = [reasonCount]string{
 	ReasonStaleGeneration: "stale-generation",
 	ReasonDuplicateMember: "duplicate-member",
 	ReasonBadHello:        "bad-hello",
+	ReasonBadProof:        "bad-proof",
 	ReasonSuperseded:      "superseded",
 	ReasonMoved:           "moved",
 	ReasonExpired:         "expired",

@@ -24,7 +24,8 @@ type Departure struct {
 type Supervisor struct {
 	Member     ring.MemberID
 	Generation placement.Generation
-	Movable    bool // it follows redirects
+	Movable    bool           // it follows redirects
+	From       ring.GatewayID // who served it before this gateway; empty: nobody that is known
 }
 
 // seat is a supervisor's place at this gateway.
@@ -33,9 +34,10 @@ type seat struct {
 	state      seatState
 	key        Key // of its stream; held: of the one that broke
 	movable    bool
-	told       bool      // its stream was told to move or to end
-	until      time.Time // held: when the hold ends; left: when the stream is told to end
-	back       time.Time // held: sent back here, and expected by then; zero: not that anybody knows
+	from       ring.GatewayID // who served it before
+	told       bool           // its stream was told to move or to end
+	until      time.Time      // held: when the hold ends; left: when the stream is told to end
+	back       time.Time      // held: sent back here, and expected by then; zero: not that anybody knows
 }
 
 func (s *seat) expected() bool { return !s.back.IsZero() }
@@ -184,7 +186,7 @@ func (a *Admission) Supervisors() []Supervisor {
 	all := make([]Supervisor, 0, len(a.seats))
 	for m, s := range a.seats {
 		if s.state == attached {
-			all = append(all, Supervisor{Member: m, Generation: s.generation, Movable: s.movable})
+			all = append(all, Supervisor{Member: m, Generation: s.generation, Movable: s.movable, From: s.from})
 		}
 	}
 	slices.SortFunc(all, func(x, y Supervisor) int { return cmp.Compare(x.Member, y.Member) })

@@ -37,6 +37,7 @@ type Stats struct {
 	Skew      float64 // most loaded over mean load of the placeable gateways; 1 if nobody is live
 	Balanced  bool    // no two placeable gateways differ by more than one
 	Draining  bool
+	Delisted  bool // discovery has dropped this gateway: peers give it nobody
 	Stale     bool // the view is not to be relied on, and nobody is sent anywhere on it
 	ViewAge   time.Duration
 
@@ -71,7 +72,7 @@ func (a *Admission) Stats(now time.Time) Stats {
 	s := Stats{
 		Served: own.Attached, Held: own.Held, Reserved: own.Reserved, Sessions: a.children.sessions(),
 		Live: a.live(), Placeable: v.Placeable(), Skew: max(1, balance.Skew), Balanced: balance.Even(),
-		Draining: a.draining, Stale: a.roster.Stale(now), ViewAge: a.roster.Age(now),
+		Draining: a.draining, Delisted: a.roster.Delisted(), Stale: a.roster.Stale(now), ViewAge: a.roster.Age(now),
 		Placements: make(map[placement.Reason]uint64), Verdicts: make(map[Outcome]map[Reason]uint64), OverCap: make(map[Reason]uint64),
 		Asks: t.asks, AskFailures: t.askFailures,
 		RedirectsArrived: t.arrived, RedirectsExpired: t.expired, RedirectsElsewhere: t.elsewhere,
@@ -110,7 +111,8 @@ func (a *Admission) Stats(now time.Time) Stats {
 	return s
 }
 
-// HandedOver counts how a drain ended for the supervisors that it began with.
+// HandedOver counts how a drain ended for the supervisors that it began with,
+// or a settle for those that it told to move.
 func (a *Admission) HandedOver(moved, closed, leftBehind int) {
 	a.tally.handedOver += uint64(max(0, moved))
 	a.tally.closed += uint64(max(0, closed))

@@ -30,8 +30,8 @@ type Hello struct {
 	Full        []ring.GatewayID // gateways that found themselves full on the way
 	CanRedirect bool             // follows redirects; an old client does not
 	Answers     bool             // answers requests; see [Gateway.Deliver]
-	Home        ring.GatewayID   // who last accepted it, for logs: the roster is what counts; empty: nobody that it remembers
-	Proof       []byte           // carried, and not looked at yet
+	Home        ring.GatewayID   // who last accepted it, for logs, and for whom a settle moves first: the roster is what counts; empty: nobody that it remembers
+	Proof       []byte           // of the verdict or notice that it follows; see [Proofs]
 }
 
 // Validate reports every fault of the hello, each naming its field.
@@ -112,6 +112,7 @@ type Verdict struct {
 	Full       []ring.GatewayID     // who found itself full on the way; the supervisor carries it along
 	RetryAfter time.Duration        // Refuse: come back no sooner than this
 	Generation placement.Generation // Refuse with ReasonStaleGeneration: raise yours above this one
+	Proof      []byte               // Accept, Redirect: to be shown to that gateway when asking it to stay; empty: it makes none
 }
 
 // NoticeKind tells the notices apart.
@@ -142,5 +143,6 @@ type Notice struct {
 	Gateway     ring.GatewayID
 	Endpoint    string
 	Incarnation placement.Incarnation
-	Cap         int // NoticeMove: the cap that was applied when the target was chosen
+	Cap         int    // NoticeMove: the cap that was applied when the target was chosen
+	Proof       []byte // NoticeMove: to be shown to the target
 }

@@ -53,6 +53,8 @@ type Observation struct {
 	Before  State
 	After   State
 	Actions []Action
+
+	Forwarded bool // the request is one that another gateway has sent here
 }
 
 // Error says why a request has no answer.
@@ -218,7 +220,7 @@ func (c *call) step(event Event) []Action {
 	now, before := time.Now(), c.machine.State()
 	actions := c.machine.Step(now, event)
 	if c.hooks.Observe != nil {
-		c.hooks.Observe(Observation{now, event, before, c.machine.State(), actions})
+		c.hooks.Observe(Observation{now, event, before, c.machine.State(), actions, c.machine.cfg.Forwarded})
 	}
 	return actions
 }

@@ -247,10 +247,13 @@ func TestObservation(t *testing.T) {
 	p := newPost(at("B", 6), at("A", 5))
 	p.answers["A"] = echo
 	var seen []string
+	forwarded := false
 	answer, err := forward.Call(t.Context(), forward.Config{}, p, p, request, forward.Hooks{Observe: func(o forward.Observation) {
 		seen = append(seen, fmt.Sprintf("%s %T -> %s", o.Before, o.Event, o.After))
+		forwarded = forwarded || o.Forwarded
 	}})
 	require.NoError(t, err)
+	require.False(t, forwarded)
 	require.Equal(t, "hi", string(answer))
 	require.Equal(t, []string{
 		"idle forward.Begin -> sending",
@@ -259,6 +262,12 @@ func TestObservation(t *testing.T) {
 		"sending forward.Routed -> sending",
 		"sending forward.Answered -> over",
 	}, seen)
+
+	_, err = forward.Call(t.Context(), forward.Config{Forwarded: true}, p, p, request, forward.Hooks{Observe: func(o forward.Observation) {
+		forwarded = o.Forwarded
+	}})
+	require.NoError(t, err)
+	require.True(t, forwarded)
 }
 
 // A caller's gateway has not got the supervisor: its request goes one hop.

@@ -7,12 +7,14 @@
 // knows no clock and no socket, for those who own their loop:
 //
 //	      Begin          somebody has it               answered, or perhaps executed
-//	idle ---------+----------------------> sending -----------------------------------> done
+//	idle ---------+----------------------> sending -----------------------------------> over
 //	              |                         |   ^                                        ^
 //	              |  nobody that is known,  |   |  another                               |
-//	              |  or it is expected      |   |  has it                                |
+//	              |  or it is expected      v   |  has it                                |
 //	              +---------------------> waiting ---------------------------------------+
 //	                                                     Patience or Settle is over
+//
+//	any state ----> over by Stop
 //
 // A request is given to two gateways at most, the second only if the first
 // has certainly not executed it, or executing it twice does no harm. A request

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evenring/evenring/internal/diagram"
 	"github.com/evenring/evenring/internal/script"
 	"github.com/evenring/evenring/placement/roster"
 )
@@ -73,6 +74,42 @@ func answer(o Outcome) func(*testing.T, *conversation) Event {
 	return func(_ *testing.T, c *conversation) Event { return Answered{c.attempt, o} }
 }
 
+// reach leads a new machine into a situation.
+func reach(t *testing.T, name, way string) *conversation {
+	c := newConversation(t)
+	for command := range strings.SplitSeq(way, "; ") {
+		words := strings.Fields(command)
+		c.do(words[0], words[1:])
+	}
+	require.True(t, strings.HasPrefix(name, c.machine.State().String()), name)
+	return c
+}
+
+// TestDiagram holds the diagram in the package comment against the same.
+func TestDiagram(t *testing.T) {
+	seen := make(map[diagram.Edge]bool)
+	hold := func(c *conversation, event Event) {
+		before := c.machine.State()
+		c.now = c.now.Add(time.Millisecond)
+		c.step(event)
+		if after := c.machine.State(); after != before {
+			seen[diagram.Edge{From: before.String(), To: after.String()}] = true
+		}
+	}
+	for _, s := range situations {
+		for _, h := range happenings {
+			c := reach(t, s.name, s.way)
+			hold(c, h.event(t, c))
+		}
+	}
+	for _, to := range []string{"nobody", "unknown", "A5?"} { // other ways to begin
+		hold(reach(t, "idle", "request"), Begin{parseRoute(t, []string{to})})
+	}
+	drawn, err := diagram.Read("doc.go", stateText[:]...)
+	require.NoError(t, err)
+	require.Equal(t, diagram.Sort(seen), drawn)
+}
+
 // TestTransitions holds every state against every event.
 func TestTransitions(t *testing.T) {
 	const file = "testdata/transitions.txt"
@@ -80,12 +117,7 @@ func TestTransitions(t *testing.T) {
 	for _, s := range situations {
 		fmt.Fprintf(&out, "%s\n", s.name)
 		for _, h := range happenings {
-			c := newConversation(t)
-			for command := range strings.SplitSeq(s.way, "; ") {
-				words := strings.Fields(command)
-				c.do(words[0], words[1:])
-			}
-			require.True(t, strings.HasPrefix(s.name, c.machine.State().String()), s.name)
+			c := reach(t, s.name, s.way)
 			c.now = c.now.Add(time.Millisecond)
 			before, since := c.machine.State(), c.machine.since
 
@@ -134,6 +166,12 @@ func TestTexts(t *testing.T) {
 		require.False(t, seen[r.String()], r)
 		seen[r.String()] = true
 	}
+	for i, o := range Outcomes() {
+		require.Equal(t, Outcome(i), o)
+		require.False(t, seen[o.String()], o)
+		seen[o.String()] = true
+	}
+	require.Len(t, Outcomes(), 4)
 	require.Equal(t, "none", Reason(200).String())
 	require.Equal(t, "uncertain", Outcome(200).String(), "who says what is not known may have executed it")
 	require.Equal(t, "unknown", State(200).String())

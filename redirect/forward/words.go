@@ -36,7 +36,8 @@ func (Answered) event() {}
 func (Tick) event()     {}
 func (Stop) event()     {}
 
-// Outcome is what became of one attempt.
+// Outcome is what became of one attempt. The set is closed and the texts are
+// stable: metric label and log word in one.
 type Outcome uint8
 
 // The outcomes. The zero value, and any that is not known, is the one to be careful with.
@@ -56,6 +57,15 @@ func (o Outcome) String() string {
 		return outcomeText[o]
 	}
 	return outcomeText[Uncertain]
+}
+
+// Outcomes returns every outcome, in order.
+func Outcomes() []Outcome {
+	all := make([]Outcome, outcomeCount)
+	for i := range all {
+		all[i] = Outcome(i)
+	}
+	return all
 }
 
 // Action is what a [Machine] wants done: [Send] or [Finish].

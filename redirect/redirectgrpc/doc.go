@@ -44,9 +44,14 @@
 // There is no default for credentials: without any, dialling is an error.
 // [google.golang.org/grpc/credentials/insecure] asks for plaintext by name.
 // A redirect changes the address and never the credentials, so it cannot
-// downgrade a stream. A gateway should check in [ServerConfig.Authorize] that
-// the supervisor is who it says, since the newest stream of a member ends the
-// older ones; and it should let none but gateways call
+// downgrade a stream. With TLS, the certificate must name the host that is
+// dialled, and no credentials of a call are sent before that is seen. An
+// address with a scheme is refused, but for [Transport.Service]. Which hosts a
+// supervisor may be sent to at all is for Policy of package supervisor to say.
+//
+// A gateway should check in [ServerConfig.Authorize] that the supervisor is who
+// it says, since the newest stream of a member ends the older ones. Whether it
+// was sent there is for [redirect.Proofs]. And a gateway should let none but gateways call
 // [evenringpb.Peer_Ask_FullMethodName], since each call may keep a place, and
 // [evenringpb.Peer_Forward_FullMethodName], which passes [CallConfig.Authorize] by.
 // A unary interceptor is where to do that.

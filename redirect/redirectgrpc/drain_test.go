@@ -43,7 +43,8 @@ func (s serviceTransport) Dial(ctx context.Context, addr string, hello redirect.
 // callFleet is gateways that come and go, supervisors, and callers.
 type callFleet struct {
 	*fleet
-	t testing.TB
+	t       testing.TB
+	options gateOptions // of each gateway
 
 	mu      sync.Mutex
 	serving []*gate // that callers and supervisors may dial
@@ -55,7 +56,7 @@ type callFleet struct {
 }
 
 func newCallFleet(t testing.TB) *callFleet {
-	return &callFleet{fleet: newFleet(), t: t, callers: make(map[*gate]evenringpb.CallerClient), busy: make(map[*gate]*sync.WaitGroup), count: make(map[string]int), begun: make(chan string, 100)}
+	return &callFleet{fleet: newFleet(), t: t, options: taking, callers: make(map[*gate]evenringpb.CallerClient), busy: make(map[*gate]*sync.WaitGroup), count: make(map[string]int), begun: make(chan string, 100)}
 }
 
 func (f *callFleet) any() *gate {
@@ -67,7 +68,7 @@ func (f *callFleet) any() *gate {
 // add starts a gateway, which is known to all before anybody dials it.
 func (f *callFleet) add() *gate {
 	f.started++
-	g := f.start(f.t, ring.GatewayID(fmt.Sprint("g", f.started)), taking)
+	g := f.start(f.t, ring.GatewayID(fmt.Sprint("g", f.started)), f.options)
 	f.fleet.mu.Lock()
 	all := maps.Clone(f.gates)
 	f.fleet.mu.Unlock()

@@ -40,6 +40,7 @@ type gateOptions struct {
 	credentials credentials.TransportCredentials // of the server
 	peers       credentials.TransportCredentials // of the peer link
 	calls       *CallConfig                      // nil: none are taken; its Peers are the gate's own
+	proofs      redirect.Proofs
 }
 
 func newFleet() *fleet { return &fleet{gates: make(map[ring.GatewayID]*gate)} }
@@ -66,6 +67,7 @@ func (f *fleet) start(t testing.TB, id ring.GatewayID, o gateOptions) *gate {
 		Endpoint:    g.addr,
 		Peers:       peers,
 		AskTimeout:  patience, // a busy machine is no dead peer
+		Proofs:      o.proofs,
 	}, redirect.Hooks{})
 	require.NoError(t, err)
 	g.Gateway = gw

@@ -70,8 +70,8 @@ type peerConn struct {
 	dropped  bool // closes with its last ask
 }
 
-// Ask puts the question to the gateway at to.Endpoint. It dials that endpoint
-// directly: no proxy is used. An answer by anybody but to.ID is an error, for
+// Ask puts the question to the gateway at to.Endpoint, "host:port". It dials that
+// endpoint directly: no proxy is used. An answer by anybody but to.ID is an error, for
 // addresses are used again. After Close it fails.
 func (p *Peers) Ask(ctx context.Context, to placement.Gateway, q placement.Question) (placement.Answer, error) {
 	answer, err := p.ask(ctx, peerKey{to.ID, to.Endpoint}, q)
@@ -159,6 +159,9 @@ func (p *Peers) acquire(to peerKey, now time.Time) (*peerConn, error) {
 	}
 	conn := p.conns[to]
 	if conn == nil {
+		if err := redirect.CheckEndpoint(to.endpoint); err != nil {
+			return nil, err
+		}
 		client, err := grpc.NewClient(target(to.endpoint), slices.Concat(dialOptions(p.Credentials), peerOptions, p.Options)...)
 		if err != nil {
 			return nil, err

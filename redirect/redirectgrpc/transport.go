@@ -34,6 +34,11 @@ const (
 // A connection on which nothing has come for 10 s is probed, and given up 5 s
 // later. The server must allow that: see [ServerOptions].
 type Transport struct {
+	// Service is the one address that may be a gRPC target with a scheme, such as
+	// "dns:///gateways:443" or "unix:///run/gateway.sock". Any other that is
+	// dialled comes from a gateway's word, and must be "host:port". Empty: that is so for all.
+	Service string
+
 	// Credentials secure the connection. nil: as Options say, and if they say
 	// nothing, every dial fails. Plaintext is
 	// [google.golang.org/grpc/credentials/insecure].
@@ -64,9 +69,10 @@ var _ redirect.Transport = Transport{}
 
 // Dial opens a stream to addr, says hello and waits for the verdict, as
 // [redirect.Transport] has it. addr is "host:port", with a name or a literal
-// address, or a gRPC target with its scheme, such as "dns:///gateways:443" or
-// "unix:///run/gateway.sock". A proxy in the environment is used, as gRPC does.
-// The values of ctx, outgoing metadata among them, reach the stream.
+// address, or [Transport.Service]. Anything else is an error, and nothing is
+// dialled: no word of a gateway's chooses a resolver, or anything but the host
+// that [Transport.Credentials] must find there. A proxy in the environment is
+// used, as gRPC does. The values of ctx, outgoing metadata among them, reach the stream.
 func (t Transport) Dial(ctx context.Context, addr string, hello redirect.Hello) (redirect.Verdict, redirect.Stream, error) {
 	verdict, stream, err := t.dial(ctx, addr, hello)
 	if err != nil {
@@ -87,6 +93,11 @@ func (t Transport) dial(ctx context.Context, addr string, hello redirect.Hello) 
 	}
 	if t.Linger < 0 {
 		return redirect.Verdict{}, nil, fmt.Errorf("Transport.Linger is %v; it cannot be below 0", t.Linger)
+	}
+	if addr != t.Service {
+		if err := redirect.CheckEndpoint(addr); err != nil {
+			return redirect.Verdict{}, nil, err
+		}
 	}
 	hello.Answers = t.Serve != nil
 	link := &connWatch{gone: make(chan struct{})}

@@ -91,8 +91,15 @@ func TestAddresses(t *testing.T) {
 	require.NoError(t, err)
 	serve(t, unix, accept)
 
-	for _, addr := range []string{"127.0.0.1:" + port, "localhost:" + port, "dns:///localhost:" + port, "unix:" + socket, "unix://" + socket} {
+	for _, addr := range []string{"127.0.0.1:" + port, "localhost:" + port} {
 		t.Run(addr, func(t *testing.T) { require.NoError(t, dial(t, plain, addr, someHello).Close()) })
+	}
+	for _, addr := range []string{"127.0.0.1:" + port, "dns:///localhost:" + port, "unix:" + socket, "unix://" + socket} {
+		t.Run("the Service at "+addr, func(t *testing.T) {
+			tr := plain
+			tr.Service = addr
+			require.NoError(t, dial(t, tr, addr, someHello).Close())
+		})
 	}
 }
 
@@ -117,7 +124,9 @@ func TestDialFails(t *testing.T) {
 		check      func(*testing.T, error)
 	}{
 		{"S31 nobody listens", refusing(t), patience, code(codes.Unavailable)},
-		{"no such address", "127.0.0.1:nowhere", patience, code(codes.Unavailable)},
+		{"no such address", "127.0.0.1:nowhere", patience, func(t *testing.T, err error) {
+			require.EqualError(t, err, `redirectgrpc: dial 127.0.0.1:nowhere: the port is "nowhere"; it must be from 1 to 65535`)
+		}},
 		{"S36 the socket opens and nothing comes", silent.Addr().String(), 50 * time.Millisecond, is(context.DeadlineExceeded)},
 		{"S36 the stream opens and no verdict comes", mute, 50 * time.Millisecond, is(context.DeadlineExceeded)},
 		{"it ends without a verdict", curt, patience, is(io.ErrUnexpectedEOF)},

@@ -61,6 +61,7 @@ func verdictToWire(v redirect.Verdict) *evenringpb.Verdict {
 		Cap:         int64(v.Cap),
 		Full:        idsToWire(v.Full),
 		Generation:  uint64(v.Generation),
+		Proof:       bytes.Clone(v.Proof),
 	}
 	if v.RetryAfter != 0 {
 		w.RetryAfter = durationpb.New(v.RetryAfter)
@@ -79,6 +80,7 @@ func verdictFromWire(w *evenringpb.Verdict) redirect.Verdict {
 		Full:        idsFromWire(w.GetFull()),
 		RetryAfter:  w.GetRetryAfter().AsDuration(),
 		Generation:  placement.Generation(w.GetGeneration()),
+		Proof:       bytes.Clone(w.GetProof()),
 	}
 }
 
@@ -90,6 +92,7 @@ func noticeToWire(n redirect.Notice) *evenringpb.Notice {
 		Endpoint:    n.Endpoint,
 		Incarnation: uint64(n.Incarnation),
 		Cap:         int64(n.Cap),
+		Proof:       bytes.Clone(n.Proof),
 	}
 }
 
@@ -101,6 +104,7 @@ func noticeFromWire(w *evenringpb.Notice) redirect.Notice {
 		Endpoint:    w.GetEndpoint(),
 		Incarnation: placement.Incarnation(w.GetIncarnation()),
 		Cap:         toInt(w.GetCap()),
+		Proof:       bytes.Clone(w.GetProof()),
 	}
 }
 

@@ -37,8 +37,9 @@ type Config struct {
 	// always 0.5, which puts sessions in step.
 	Jitter func() float64
 
-	// Allow is the peer policy for redirects, as in [supervisor.Config]; home is
-	// where the supervisor is, and needs no leave. It must not block. nil: every
+	// Allow is the peer policy for redirects and notices to move, as in
+	// [supervisor.Config]; home is where the supervisor is, whose own policy has
+	// allowed it. It must not block. [supervisor.Policy.Allow] fits. nil: every
 	// target is allowed.
 	Allow func(gateway ring.GatewayID, endpoint string) error
 }

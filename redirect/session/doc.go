@@ -7,21 +7,26 @@
 // it over any [redirect.Transport], following the home that the supervisor
 // publishes through [supervisor.Homes].
 //
-//	                Start
-//	      idle ------+------------> waiting, for a home: up to HomeWait
-//	                 | home known     |  home known, or the wait is over
-//	                 v                v
-//	               dialing <----------+
-//	        Accept |    ^  failed, refused: waiting, then again
-//	               v    |
-//	            attached  Lost: home at once, without a home: waiting
-//	               |  ^
-//	another home   |  | Accept: the old stream is closed now, not before
-//	or a failed    |  | or home is here again: nothing was moved
-//	return to it   v  |
-//	             moving
+//	              idle ----> dialing or waiting, for a home, when started
 //
-//	    any state ----> stopped by Stop, for good
+//	                         dialing <--------------------+
+//	                          |    ^  home known, or      |
+//	                Accept    |    |  the wait is over    |
+//	         +----------------+    +------------+         |
+//	         |                |                 |         |
+//	         |                | failed, refused |         |
+//	         |                +------------> waiting      |
+//	         v                                  ^         |
+//	     attached ------------------------------+---------+
+//	       |   ^       Lost, without a home    Lost: home at once
+//	another|   |
+//	home   |   | Accept: the old stream is closed now, not before
+//	       v   | or home is here again: nothing was moved
+//	      moving ----> dialing or waiting when the old stream is lost meanwhile
+//
+//	           dialing ----> moving when it is accepted, but not at home
+//
+//	         any state ----> stopped by Stop, for good
 //
 // A session dials its supervisor's home with a hello that asks to stay, so that
 // the gateway serves it without a placement. If it is served anywhere else (it

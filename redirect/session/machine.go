@@ -486,6 +486,9 @@ func (s *step) unfit(gateway ring.GatewayID, target attempt) error {
 		cause = fmt.Errorf("%d redirects were followed already", s.cfg.MaxHops)
 	case s.cfg.Allow != nil:
 		cause = s.cfg.Allow(gateway, target.addr)
+		if named, ok := errors.AsType[*supervisor.NotAllowedError](cause); ok {
+			cause = named.Cause // the names are said below
+		}
 	}
 	if cause == nil {
 		return nil

@@ -38,8 +38,11 @@ type Config struct {
 	Jitter func() float64
 
 	// Allow is the peer policy: an error keeps a target from being dialled (it
-	// is no peer, or would take credentials in the clear) and reaches the
-	// observer in [Dial].Passed. It must not block. nil: every target is allowed.
+	// is no peer, or would take credentials in the clear), be it of a redirect, of
+	// a notice to move, or where home says that it can be dialled again. It
+	// reaches the observer in [Dial].Passed. It must not block. [Policy.Allow]
+	// fits. nil: every target is allowed; that the transport's credentials hold for
+	// every address alike is then what keeps a redirect from doing harm.
 	Allow func(gateway ring.GatewayID, endpoint string) error
 }
 

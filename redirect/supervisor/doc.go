@@ -28,7 +28,9 @@
 // works until the new one is accepted. There are never two dials in flight, and
 // two streams only while moving.
 //
-// A dial that follows a redirect asks to stay. A target that cannot be reached
+// A dial that follows a redirect asks to stay, and shows the proof that came
+// with it, as a dial of home shows that of the last accept; see [redirect.Proofs].
+// A target that cannot be reached, or that [Config].Allow does not let it dial,
 // is avoided and the Service is dialled at once, staying: so a placement takes
 // at most MaxHops+2 dials, and one more costs a pause. That skip is free once
 // per acceptance; then pauses grow with full jitter, until an Accept.

@@ -31,9 +31,11 @@ type Machine struct {
 	stream     stream               // in use; zero: none
 	next       attempt              // in flight or planned; zero: none
 
-	home     Home
-	homeKept bool // home is published and not forgotten
-	leaving  bool // home wants us gone: avoid it until another accepts us
+	home       Home
+	homeProof  []byte // to be shown at home; never written to, so copies may share it
+	homeDenied error  // why the address that home gave is not dialled; nil if it may be
+	homeKept   bool   // home is published and not forgotten
+	leaving    bool   // home wants us gone: avoid it until another accepts us
 
 	homeTries int       // failed dials of home since it was lost
 	homeSince time.Time // when those began
@@ -79,6 +81,7 @@ type attempt struct {
 	hops        int
 	cap         int
 	full        []ring.GatewayID // never written to, so copies may share it
+	proof       []byte           // nor is this one
 	passed      error
 }
 
@@ -223,9 +226,12 @@ func (s *step) dialFailed(e Failed) {
 func (s *step) accepted(a attempt, v redirect.Verdict) {
 	old := s.stream
 	s.stream = stream{generation: a.generation, gateway: v.Gateway, incarnation: v.Incarnation, since: s.now}
-	s.home = Home{v.Gateway, v.Endpoint, v.Incarnation}
+	s.home, s.homeProof, s.homeDenied = Home{v.Gateway, v.Endpoint, v.Incarnation}, slices.Clone(v.Proof), nil
 	if s.home.Endpoint == "" && a.addr != s.cfg.Service {
 		s.home.Endpoint = a.addr
+	}
+	if err := s.denied(s.home.Gateway, s.home.Endpoint, a); err != nil {
+		s.home.Endpoint, s.homeDenied = "", err
 	}
 	s.homeKept = true
 	s.leaving = false
@@ -241,10 +247,11 @@ func (s *step) redirected(a attempt, v redirect.Verdict) {
 	s.seen(v.Gateway, v.Incarnation)
 	target := attempt{
 		to: toTarget, addr: v.Endpoint, gateway: v.Gateway, incarnation: v.Incarnation,
-		stay: true, hops: a.hops + 1, cap: max(v.Cap, 0), full: slices.Clone(v.Full),
+		stay: true, hops: a.hops + 1, cap: max(v.Cap, 0), full: slices.Clone(v.Full), proof: slices.Clone(v.Proof),
 	}
-	fallback := s.service(true)
+	fallback := s.instead(target)
 	if fallback.passed = s.unfit(target); fallback.passed != nil {
+		s.passOver(target)
 		s.dialOrPause(fallback, fallback)
 		return
 	}
@@ -264,6 +271,9 @@ func (s *step) refused(a attempt, v redirect.Verdict) {
 		s.goHome(s.cfg.backoff().After(s.failures, s.cfg.Jitter), false)
 		return
 	}
+	if v.Reason == redirect.ReasonBadProof && a.to == toHome {
+		s.homeProof = nil
+	}
 	s.plan(pause.Retry(v.RetryAfter, s.cfg.BackoffMin, s.cfg.Jitter), s.service(false))
 }
 
@@ -275,7 +285,10 @@ func (s *step) failed(a attempt) {
 	case toTarget:
 		s.avoid.add(a.gateway, a.incarnation, s.now.Add(s.cfg.AvoidFor))
 		// While the old stream works there is no hurry: be placed anew.
-		fallback := s.service(s.stream.generation == 0)
+		fallback := s.service(false)
+		if s.stream.generation == 0 {
+			fallback = s.instead(a)
+		}
 		if s.skipped {
 			s.pause(fallback)
 			return
@@ -348,7 +361,7 @@ func (s *step) toldToMove(n redirect.Notice) {
 	s.seen(n.Gateway, n.Incarnation)
 	target := attempt{
 		to: toTarget, addr: n.Endpoint, gateway: n.Gateway, incarnation: n.Incarnation,
-		stay: true, hops: 1, cap: max(n.Cap, 0),
+		stay: true, hops: 1, cap: max(n.Cap, 0), proof: slices.Clone(n.Proof),
 	}
 	passed := s.unfit(target)
 	if s.next.to != nowhere {
@@ -371,6 +384,7 @@ func (s *step) toldToMove(n redirect.Notice) {
 	}
 	elsewhere := s.service(false)
 	if n.Gateway != "" || n.Endpoint != "" {
+		s.passOver(target)
 		elsewhere.passed = passed
 	}
 	s.plan(s.movePause(), elsewhere)
@@ -398,7 +412,9 @@ func (s *step) goHome(after time.Duration, alive bool) {
 	}
 	if s.home.Endpoint == "" {
 		// Only the Service leads there, and not only there: arrive one by one.
-		s.plan(max(after, wait), s.service(false))
+		anywhere := s.service(false)
+		anywhere.passed = s.homeDenied
+		s.plan(max(after, wait), anywhere)
 		return
 	}
 	s.homeTries = 0
@@ -473,21 +489,48 @@ var (
 
 // unfit says why a target is not to be dialled, and nil if it may be.
 func (s *step) unfit(target attempt) error {
-	var cause error
+	var why error
 	switch {
 	case target.addr == "":
-		cause = errNoEndpoint
+		why = errNoEndpoint
 	case target.hops > s.cfg.MaxHops:
-		cause = fmt.Errorf("%d redirects were followed already", s.cfg.MaxHops)
+		why = fmt.Errorf("%d redirects were followed already", s.cfg.MaxHops)
 	case s.avoid.has(target.gateway, s.now):
-		cause = errAvoided
+		why = errAvoided
 	case s.cfg.Allow != nil:
-		cause = s.cfg.Allow(target.gateway, target.addr)
+		why = s.cfg.Allow(target.gateway, target.addr)
 	}
-	if cause == nil {
+	if why == nil {
 		return nil
 	}
-	return fmt.Errorf("supervisor: not sent to %q at %q: %w", target.gateway, target.addr, cause)
+	return fmt.Errorf("supervisor: not sent to %q at %q: %w", target.gateway, target.addr, cause(why))
+}
+
+// passOver avoids a target that was not dialled, lest we are sent there again.
+func (s *step) passOver(target attempt) {
+	if !s.avoid.has(target.gateway, s.now) {
+		s.avoid.add(target.gateway, target.incarnation, s.now.Add(s.cfg.AvoidFor))
+	}
+}
+
+// instead dials the Service because a target is no good, with its proof: it
+// shows, beside the avoided gateway's name, that this is no stay out of nowhere.
+func (s *step) instead(target attempt) attempt {
+	a := s.service(true)
+	a.proof = target.proof
+	return a
+}
+
+// denied says why a home must not be dialled at the address that it gave, when
+// a was accepted. What was dialled already is not in question.
+func (s *step) denied(gateway ring.GatewayID, endpoint string, a attempt) error {
+	if s.cfg.Allow == nil || endpoint == "" || endpoint == a.addr || endpoint == s.cfg.Service {
+		return nil
+	}
+	if err := s.cfg.Allow(gateway, endpoint); err != nil {
+		return fmt.Errorf("supervisor: no way back to %q at %q: %w", gateway, endpoint, cause(err))
+	}
+	return nil
 }
 
 func (s *step) closeStream() {
@@ -502,7 +545,7 @@ func (s *step) service(stay bool) attempt {
 }
 
 func (s *step) homeAttempt() attempt {
-	return attempt{to: toHome, addr: s.home.Endpoint, stay: true}
+	return attempt{to: toHome, addr: s.home.Endpoint, stay: true, proof: s.homeProof}
 }
 
 // movePause is how long to wait before a move without a target.
@@ -573,6 +616,7 @@ func (s *step) dial(a attempt) {
 			Full:        slices.Clone(a.full),
 			CanRedirect: true,
 			Home:        s.home.Gateway,
+			Proof:       slices.Clone(a.proof),
 		},
 		Timeout: timeout,
 		Passed:  a.passed,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evenring/evenring/internal/diagram"
 	"github.com/evenring/evenring/internal/script"
 	"github.com/evenring/evenring/redirect"
 )
@@ -77,6 +78,47 @@ func notice(n redirect.Notice) func(*Machine) Event {
 	return func(m *Machine) Event { return Noticed{m.stream.generation, n} }
 }
 
+// reach leads a new machine into a situation.
+func reach(t *testing.T, name, way string) *conversation {
+	c := newConversation(t)
+	m, err := New(c.cfg)
+	require.NoError(t, err)
+	c.machine = m
+	for command := range strings.SplitSeq(way, "; ") {
+		if words := strings.Fields(command); len(words) > 0 {
+			c.do(words[0], words[1:])
+		}
+	}
+	require.True(t, strings.HasPrefix(name, c.machine.State().String()), name)
+	return c
+}
+
+// due lets the deadline come, if that is what happens.
+func (c *conversation) due(happening string) {
+	if at, ok := c.machine.Deadline(); ok && happening == "tick, due" {
+		c.now = at
+	}
+}
+
+// TestDiagram holds the diagram in the package comment against the same.
+func TestDiagram(t *testing.T) {
+	seen := make(map[diagram.Edge]bool)
+	for _, s := range situations {
+		for _, h := range happenings {
+			c := reach(t, s.name, s.way)
+			before := c.machine.State()
+			c.due(h.name)
+			c.machine.Step(c.now, h.event(c.machine))
+			if after := c.machine.State(); after != before {
+				seen[diagram.Edge{From: before.String(), To: after.String()}] = true
+			}
+		}
+	}
+	drawn, err := diagram.Read("doc.go", stateText[:]...)
+	require.NoError(t, err)
+	require.Equal(t, diagram.Sort(seen), drawn)
+}
+
 // TestTransitions holds every state against every event.
 func TestTransitions(t *testing.T) {
 	const file = "testdata/transitions.txt"
@@ -84,21 +126,9 @@ func TestTransitions(t *testing.T) {
 	for _, s := range situations {
 		fmt.Fprintf(&out, "%s\n", s.name)
 		for _, h := range happenings {
-			c := newConversation(t)
-			m, err := New(c.cfg)
-			require.NoError(t, err)
-			c.machine = m
-			for command := range strings.SplitSeq(s.way, "; ") {
-				if words := strings.Fields(command); len(words) > 0 {
-					c.do(words[0], words[1:])
-				}
-			}
-			require.True(t, strings.HasPrefix(s.name, c.machine.State().String()), s.name)
+			c := reach(t, s.name, s.way)
 			before := *c.machine
-
-			if at, ok := c.machine.Deadline(); ok && h.name == "tick, due" {
-				c.now = at
-			}
+			c.due(h.name)
 
 			actions := c.machine.Step(c.now, h.event(c.machine))
 

@@ -288,7 +288,7 @@ type Hello struct {
 	Full          []string               `protobuf:"bytes,8,rep,name=full,proto3" json:"full,omitempty"`                                   // gateway IDs that found themselves full
 	CanRedirect   bool                   `protobuf:"varint,9,opt,name=can_redirect,json=canRedirect,proto3" json:"can_redirect,omitempty"` // follows redirects
 	Home          string                 `protobuf:"bytes,10,opt,name=home,proto3" json:"home,omitempty"`                                  // ID of the gateway that last accepted it
-	Proof         []byte                 `protobuf:"bytes,11,opt,name=proof,proto3" json:"proof,omitempty"`                                // that it was sent here
+	Proof         []byte                 `protobuf:"bytes,11,opt,name=proof,proto3" json:"proof,omitempty"`                                // of the verdict or the notice that it follows
 	Answers       bool                   `protobuf:"varint,12,opt,name=answers,proto3" json:"answers,omitempty"`                           // answers requests
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -455,6 +455,7 @@ type Verdict struct {
 	Full          []string               `protobuf:"bytes,7,rep,name=full,proto3" json:"full,omitempty"`                               // gateway IDs that found themselves full
 	RetryAfter    *durationpb.Duration   `protobuf:"bytes,8,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"` // with "refuse"
 	Generation    uint64                 `protobuf:"varint,9,opt,name=generation,proto3" json:"generation,omitempty"`                  // with "stale-generation": raise yours above it
+	Proof         []byte                 `protobuf:"bytes,10,opt,name=proof,proto3" json:"proof,omitempty"`                            // with "accept" and "redirect": to be shown to that gateway in a hello that asks to stay
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -552,6 +553,13 @@ func (x *Verdict) GetGeneration() uint64 {
 	return 0
 }
 
+func (x *Verdict) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
 type Notice struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // "move", "end", "heartbeat"
@@ -560,6 +568,7 @@ type Notice struct {
 	Endpoint      string                 `protobuf:"bytes,4,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
 	Incarnation   uint64                 `protobuf:"varint,5,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Cap           int64                  `protobuf:"varint,6,opt,name=cap,proto3" json:"cap,omitempty"`
+	Proof         []byte                 `protobuf:"bytes,7,opt,name=proof,proto3" json:"proof,omitempty"` // with "move": to be shown to the gateway that it names
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -634,6 +643,13 @@ func (x *Notice) GetCap() int64 {
 		return x.Cap
 	}
 	return 0
+}
+
+func (x *Notice) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
 }
 
 // Counts are one gateway's own figures at one moment.
@@ -1249,7 +1265,7 @@ const file_evenringpb_evenring_proto_rawDesc = "" +
 	" \x01(\tR\x04home\x12\x14\n" +
 	"\x05proof\x18\v \x01(\fR\x05proof\x12\x18\n" +
 	"\aanswers\x18\f \x01(\bR\aanswers\"\t\n" +
-	"\aGoodbye\"\x95\x02\n" +
+	"\aGoodbye\"\xab\x02\n" +
 	"\aVerdict\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
@@ -1262,14 +1278,17 @@ const file_evenringpb_evenring_proto_rawDesc = "" +
 	"retryAfter\x12\x1e\n" +
 	"\n" +
 	"generation\x18\t \x01(\x04R\n" +
-	"generation\"\x9e\x01\n" +
+	"generation\x12\x14\n" +
+	"\x05proof\x18\n" +
+	" \x01(\fR\x05proof\"\xb4\x01\n" +
 	"\x06Notice\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
 	"\agateway\x18\x03 \x01(\tR\agateway\x12\x1a\n" +
 	"\bendpoint\x18\x04 \x01(\tR\bendpoint\x12 \n" +
 	"\vincarnation\x18\x05 \x01(\x04R\vincarnation\x12\x10\n" +
-	"\x03cap\x18\x06 \x01(\x03R\x03cap\"\x92\x01\n" +
+	"\x03cap\x18\x06 \x01(\x03R\x03cap\x12\x14\n" +
+	"\x05proof\x18\a \x01(\fR\x05proof\"\x92\x01\n" +
 	"\x06Counts\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x1a\n" +
