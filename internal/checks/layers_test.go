@@ -14,7 +14,7 @@ import (
 // layers are the packages of the root module, from the bottom up. A package
 // imports only from lower layers.
 var layers = [][]string{
-	{"ring", "redirect/internal/pause"},
+	{"ring", "redirect/internal/endpoint", "redirect/internal/pause"},
 	{"placement"},
 	{"placement/roster"},
 	{"redirect"},
@@ -22,11 +22,12 @@ var layers = [][]string{
 	{"redirect/supervisor"},
 	{"redirect/session"},
 	{"handoff"},
+	{"handoff/settle"},
 	{"metrics"},
 }
 
 // helpers serve tests and programs, and are imported by those and by each other alone.
-var helpers = []string{"internal/checks", "internal/herd", "internal/script", "internal/sim", "placement/roster/rostertest", "redirect/internal/memnet"}
+var helpers = []string{"internal/checks", "internal/diagram", "internal/explore", "internal/herd", "internal/script", "internal/sim", "placement/roster/rostertest", "redirect/internal/memnet", "redirect/supervisor/supervisortest"}
 
 // nested are the modules below the root's directory.
 func nested(t testing.TB) []string {

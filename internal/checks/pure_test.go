@@ -17,17 +17,19 @@ import (
 // layers is pure.
 var drivers = []string{
 	"handoff/drain.go",
+	"handoff/settle/run.go",
 	"redirect/deliver.go",
 	"redirect/forward/call.go",
 	"redirect/gateway.go",
 	"redirect/internal/dialer/dialer.go",
 	"redirect/session/run.go",
+	"redirect/settling.go",
 	"redirect/supervisor/home.go",
 	"redirect/supervisor/run.go",
 }
 
 // locked are the files that may lock, and are pure otherwise: types for many goroutines, over pure ones.
-var locked = []string{"placement/book.go"}
+var locked = []string{"metrics/calls.go", "placement/book.go"}
 
 // worldly are the packages that make an output depend on more than the input.
 var worldly = []string{

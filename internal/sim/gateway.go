@@ -98,9 +98,12 @@ func (g *Gateway) Kill() {
 // Stop ends the gateway after a word to its peers.
 func (g *Gateway) Stop() {
 	g.Kill()
+	self, _ := g.Admission.Roster().Gateway(g.ID)
 	for _, id := range g.w.ids {
 		if p := g.w.Gateways[id]; p.Alive {
-			g.w.deliver(func() { p.do(func() { p.Admission.Step(g.w.now, roster.Departed{Gateway: g.ID}) }) })
+			g.w.deliver(func() {
+				p.do(func() { p.Admission.Step(g.w.now, roster.Departed{Gateway: g.ID, Incarnation: self.Incarnation}) })
+			})
 		}
 	}
 }

@@ -140,6 +140,9 @@ func (s *Supervisor) dial(d supervisor.Dial) {
 			back(supervisor.Failed{Generation: gen, Err: fmt.Errorf("sim: %s refuses", d.Addr)})
 			return
 		}
+		if w.Reached != nil {
+			w.Reached(g)
+		}
 		p := g.Admission.Hello(w.now, d.Hello)
 		g.await(p, func() {
 			v := p.Verdict

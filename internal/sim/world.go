@@ -49,6 +49,7 @@ type World struct {
 	Hold        bool                                     // roster messages wait for Refresh from now on
 	Trace       func(at time.Duration, who, what string) // may be nil
 	Adopted     func(*Supervisor)                        // a gateway has accepted it; may be nil
+	Reached     func(*Gateway)                           // a hello has come to a gateway that lives; may be nil
 
 	ids       []ring.GatewayID // of Gateways, ascending
 	held      []func()         // messages that wait
