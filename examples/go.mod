@@ -8,6 +8,7 @@ require (
 	github.com/evenring/evenring/placement/roster/gossip v0.0.0
 	github.com/evenring/evenring/placement/roster/kube v0.0.0
 	github.com/evenring/evenring/redirect/redirectgrpc v0.0.0
+	github.com/evenring/evenring/redirect/redirectws v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/common v0.72.0
 	github.com/stretchr/testify v1.12.1
@@ -26,6 +27,7 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/buraksezer/consistent v0.10.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coder/websocket v1.8.15 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
@@ -90,4 +92,5 @@ replace (
 	github.com/evenring/evenring/placement/roster/gossip => ../placement/roster/gossip
 	github.com/evenring/evenring/placement/roster/kube => ../placement/roster/kube
 	github.com/evenring/evenring/redirect/redirectgrpc => ../redirect/redirectgrpc
+	github.com/evenring/evenring/redirect/redirectws => ../redirect/redirectws
 )

@@ -6,9 +6,9 @@
 //	call -gateway 127.0.0.1:7000 -member edge-1 hello
 //	call -gateway 127.0.0.1:7001 -member edge-1 -session session-1 hello
 //
-// It exits with 1 if there is no answer, and says why: NotFound, no gateway has
-// the supervisor; Unavailable, one may have it, and the request was not
-// executed; Unknown, it may have been executed.
+// It exits with 1 if there is no answer, and says why. Over gRPC: NotFound, no gateway has
+// the supervisor; Unavailable with a text of package forward, one may have it, and the request was not
+// executed; Unknown, it may have been executed. With -transport websocket the texts are those alone.
 package main
 
 import (
@@ -22,12 +22,9 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/evenring/evenring/examples/internal/tlsflags"
-	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
+	"github.com/evenring/evenring/examples/internal/wire"
+	"github.com/evenring/evenring/redirect"
 )
 
 func main() {
@@ -46,11 +43,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fs.PrintDefaults()
 	}
 	gateway := fs.String("gateway", "127.0.0.1:7000", "`address` of any gateway")
-	var request evenringpb.CallRequest
-	fs.StringVar(&request.Member, "member", "", "the supervisor's member `ID`")
-	fs.StringVar(&request.Session, "session", "", "the `name` of a child session of it; empty: the supervisor itself")
+	var request redirect.Request
+	fs.StringVar((*string)(&request.Member), "member", "", "the supervisor's member `ID`")
+	fs.StringVar((*string)(&request.Session), "session", "", "the `name` of a child session of it; empty: the supervisor itself")
 	fs.BoolVar(&request.Idempotent, "idempotent", false, "executing the request twice does no harm, so it may be tried again")
 	timeout := fs.Duration("timeout", 10*time.Second, "how long to wait for the answer")
+	transport := wire.Register(fs)
 	secure := tlsflags.Register(fs)
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -65,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	request.Payload = []byte(strings.Join(fs.Args(), " "))
-	answer, err := call(ctx, *gateway, *secure, &request, *timeout)
+	answer, err := call(ctx, *transport, *gateway, *secure, request, *timeout)
 	if err != nil {
 		fmt.Fprintln(stderr, "call:", err)
 		return 1
@@ -74,22 +72,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func call(ctx context.Context, gateway string, secure tlsflags.Flags, request *evenringpb.CallRequest, timeout time.Duration) ([]byte, error) {
-	creds := insecure.NewCredentials()
+func call(ctx context.Context, transport wire.Kind, gateway string, secure tlsflags.Flags, request redirect.Request, timeout time.Duration) ([]byte, error) {
 	cfg, err := secure.Client()
 	if err != nil {
 		return nil, err
 	}
-	if cfg != nil {
-		creds = credentials.NewTLS(cfg)
-	}
-	conn, err := grpc.NewClient(gateway, grpc.WithTransportCredentials(creds))
+	caller, err := wire.NewCaller(transport, gateway, cfg, false)
 	if err != nil {
 		return nil, fmt.Errorf("-gateway: %w", err)
 	}
-	defer func() { _ = conn.Close() }()
+	defer func() { _ = caller.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	reply, err := evenringpb.NewCallerClient(conn).Call(ctx, request)
-	return reply.GetPayload(), err
+	return caller.Call(ctx, request)
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/evenring/evenring/examples/internal/wire"
 )
 
 // config is what the command line says.
@@ -19,6 +21,10 @@ type config struct {
 	sessions    int
 	steps       []string
 	surge       bool
+	settle      bool
+	echo        int
+	echoEvery   time.Duration
+	transport   wire.Kind
 	json        bool
 	seed        uint64
 	timeout     time.Duration
@@ -36,6 +42,10 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	fs.IntVar(&c.sessions, "sessions", 2, "child sessions of each supervisor")
 	names := fs.String("steps", "all", "steps to run, in their order: all, or some of "+strings.Join(stepNames(), ","))
 	fs.BoolVar(&c.surge, "surge", true, "in a rolling restart, start each replacement before its gateway stops")
+	fs.BoolVar(&c.settle, "settle", false, "after a rolling restart, even out who serves how many")
+	fs.IntVar(&c.echo, "echo", 0, "`supervisors` that are asked all the while, through gateways picked at random, from the end of the first step to that of the last")
+	fs.DurationVar(&c.echoEvery, "echo-every", 10*time.Millisecond, "each of -echo is asked so often")
+	transport := wire.Register(fs)
 	fs.BoolVar(&c.json, "json", false, "print one JSON object a step on standard output, and nothing else there")
 	fs.Uint64Var(&c.seed, "seed", 0, "for whatever is left to chance here; 0: from the clock")
 	fs.DurationVar(&c.timeout, "timeout", 2*time.Minute, "for the whole run")
@@ -44,6 +54,7 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	if err := fs.Parse(args); err != nil {
 		return config{}, err
 	}
+	c.transport = *transport
 	var errs []error
 	if fs.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("unexpected argument %q", fs.Arg(0)))
@@ -56,6 +67,12 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	}
 	if c.sessions < 0 {
 		errs = append(errs, fmt.Errorf("-sessions is %d; it cannot be below 0", c.sessions))
+	}
+	if c.echo < 0 || c.echo > c.supervisors {
+		errs = append(errs, fmt.Errorf("-echo is %d; it can be from 0 to as many as -supervisors, %d", c.echo, c.supervisors))
+	}
+	if c.echoEvery <= 0 {
+		errs = append(errs, fmt.Errorf("-echo-every is %v; it must be above 0", c.echoEvery))
 	}
 	if c.timeout <= 0 {
 		errs = append(errs, fmt.Errorf("-timeout is %v; it must be above 0", c.timeout))

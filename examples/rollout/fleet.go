@@ -13,9 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/evenring/evenring/examples/internal/child"
 	"github.com/evenring/evenring/examples/internal/report"
 )
 
@@ -30,6 +32,7 @@ type fleet struct {
 	rnd     *rand.Rand
 	balance *balancer
 	board   *board
+	echoes  atomic.Pointer[echoes] // nil: nobody is asked
 
 	lastGateway int
 	lastMember  int
@@ -40,7 +43,7 @@ type fleet struct {
 
 // gateway is one gateway process.
 type gateway struct {
-	*process
+	*child.Process
 	id      string
 	gossip  string
 	ops     string
@@ -50,7 +53,7 @@ type gateway struct {
 
 // host is one process with supervisors.
 type host struct {
-	*process
+	*child.Process
 	members []string
 }
 
@@ -91,6 +94,7 @@ func (f *fleet) startGateways(ctx context.Context, n int) ([]*gateway, error) {
 		g := &gateway{id: fmt.Sprint("gw-", f.lastGateway), started: make(chan struct{})}
 		args := []string{
 			"-id", g.id, "-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-ops", "127.0.0.1:0", "-report",
+			"-transport", f.cfg.transport.String(),
 			"-propagation", f.cfg.propagation.String(), "-window", f.cfg.window.String(),
 			"-kill-after", (f.cfg.propagation + f.cfg.window + 20*time.Second).String(),
 		}
@@ -99,7 +103,7 @@ func (f *fleet) startGateways(ctx context.Context, n int) ([]*gateway, error) {
 		}
 		listening := make(chan report.Event, 1)
 		var err error
-		g.process, err = start(f.dir, "gateway", g.id, args, func(e report.Event) {
+		g.Process, err = child.Start(f.dir, "gateway", g.id, args, func(e report.Event) {
 			switch e.Kind {
 			case report.Listening:
 				listening <- e
@@ -115,8 +119,8 @@ func (f *fleet) startGateways(ctx context.Context, n int) ([]*gateway, error) {
 		case e := <-listening:
 			g.gossip, g.ops = e.Gossip, e.Ops
 			f.balance.add(g.id, e.Endpoint, e.Ops)
-		case <-g.done:
-			return nil, fmt.Errorf("%s ended at once: %w", g.id, g.err)
+		case <-g.Done:
+			return nil, fmt.Errorf("%s ended at once: %w", g.id, g.Err)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%s does not listen: %w", g.id, context.Cause(ctx))
 		}
@@ -125,8 +129,8 @@ func (f *fleet) startGateways(ctx context.Context, n int) ([]*gateway, error) {
 	for _, g := range all {
 		select {
 		case <-g.started:
-		case <-g.done:
-			return nil, fmt.Errorf("%s ended before it was ready: %w", g.id, g.err)
+		case <-g.Done:
+			return nil, fmt.Errorf("%s ended before it was ready: %w", g.id, g.Err)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%s does not become ready: %w", g.id, context.Cause(ctx))
 		}
@@ -149,7 +153,7 @@ func (f *fleet) stopGateway(ctx context.Context, id string) error {
 	g := f.gateways[id]
 	f.scrapeOverCap(ctx, g)
 	delete(f.gateways, id)
-	err := g.stop(f.cfg.propagation + f.cfg.window + 30*time.Second)
+	err := g.Stop(f.cfg.propagation + f.cfg.window + 30*time.Second)
 	f.balance.remove(id)
 	return err
 }
@@ -159,11 +163,11 @@ func (f *fleet) killGateway(ctx context.Context, id string) {
 	g := f.gateways[id]
 	f.scrapeOverCap(ctx, g)
 	delete(f.gateways, id)
-	g.kill()
+	g.Kill()
 }
 
 func (f *fleet) scrapeOverCap(ctx context.Context, g *gateway) {
-	if m, err := scrape(ctx, g.ops); err == nil {
+	if m, err := scrapeGauges(ctx, g.ops); err == nil {
 		f.overCap[g.id] = m.overCap
 	}
 }
@@ -202,19 +206,46 @@ func (f *fleet) startSupervisors(n int) error {
 }
 
 func (f *fleet) startHost(h *host) (err error) {
-	h.process, err = start(f.dir, "supervisor", "host-"+h.members[0], []string{
+	h.Process, err = child.Start(f.dir, "supervisor", "host-"+h.members[0], []string{
 		"-service", f.balance.address(), "-member", strings.Join(h.members, ","), "-sessions", strconv.Itoa(f.cfg.sessions), "-report",
-	}, f.board.event)
+		"-transport", f.cfg.transport.String(),
+	}, f.event)
 	return err
+}
+
+// event takes one line of a supervisors' process.
+func (f *fleet) event(e report.Event) {
+	if e.Kind != report.Executed {
+		f.board.event(e)
+	} else if echoes := f.echoes.Load(); echoes != nil {
+		echoes.heard(e.Request)
+	}
+}
+
+// startEchoes begins to ask as many supervisors as the config says, of all processes alike.
+func (f *fleet) startEchoes() error {
+	if f.cfg.echo == 0 {
+		return nil
+	}
+	members := make([]string, f.cfg.echo)
+	for i := range members {
+		members[i] = "edge-" + strconv.Itoa(1+i*f.cfg.supervisors/f.cfg.echo)
+	}
+	echoes, err := newEchoes(f.cfg, f.balance.address(), members)
+	if err != nil {
+		return err
+	}
+	f.echoes.Store(echoes)
+	return nil
 }
 
 // restartSupervisors kills every process with supervisors and starts them again at once.
 func (f *fleet) restartSupervisors() error {
 	for _, h := range f.hosts {
-		_ = h.cmd.Process.Kill()
+		_ = h.Cmd.Process.Kill()
 	}
 	for _, h := range f.hosts {
-		<-h.done
+		<-h.Done
 		f.board.died(h.members)
 	}
 	for _, h := range f.hosts {
@@ -244,12 +275,12 @@ func (f *fleet) poll(ctx context.Context, otherwise string, holds func() bool) e
 func (f *fleet) close(keep bool) error {
 	var mu sync.Mutex
 	var errs []error
-	stop := func(processes []*process) {
+	stop := func(processes []*child.Process) {
 		var all sync.WaitGroup
 		for _, p := range processes {
 			all.Go(func() {
-				err := p.stop(20 * time.Second)
-				if keep && diedOf(err, syscall.SIGTERM, os.Interrupt) { // cut short: it had hardly begun, or control-C reached it too
+				err := p.Stop(20 * time.Second)
+				if keep && child.DiedOf(err, syscall.SIGTERM, os.Interrupt) { // cut short: it had hardly begun, or control-C reached it too
 					return
 				}
 				if err != nil {
@@ -261,15 +292,18 @@ func (f *fleet) close(keep bool) error {
 		}
 		all.Wait()
 	}
-	var supervisors, gateways []*process
+	if echoes := f.echoes.Load(); echoes != nil {
+		errs = append(errs, echoes.close())
+	}
+	var supervisors, gateways []*child.Process
 	for _, h := range f.hosts {
-		if h.process != nil {
-			supervisors = append(supervisors, h.process)
+		if h.Process != nil {
+			supervisors = append(supervisors, h.Process)
 		}
 	}
 	for _, g := range f.gateways {
-		if g.process != nil {
-			gateways = append(gateways, g.process)
+		if g.Process != nil {
+			gateways = append(gateways, g.Process)
 		}
 	}
 	stop(supervisors)

@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evenring/evenring/examples/internal/child"
 )
 
 // testFleet is a fleet in which nothing runs yet. Whatever does is ended with
@@ -22,23 +25,42 @@ func testFleet(t *testing.T, cfg config) *fleet {
 	t.Cleanup(func() {
 		_ = f.close(true)
 		for _, p := range f.processes() {
-			require.NotNil(t, p.cmd.ProcessState, "%s has not ended", p.name)
+			require.NotNil(t, p.Cmd.ProcessState, "%s has not ended", p.Name)
 		}
 	})
 	return f
 }
 
 // processes returns all that are known.
-func (f *fleet) processes() (all []*process) {
+func (f *fleet) processes() (all []*child.Process) {
 	for _, h := range f.hosts {
-		if h.process != nil {
-			all = append(all, h.process)
+		if h.Process != nil {
+			all = append(all, h.Process)
 		}
 	}
 	for _, g := range f.gateways {
-		all = append(all, g.process)
+		all = append(all, g.Process)
 	}
 	return all
+}
+
+// ended waits for a process and returns how it ended.
+func ended(t *testing.T, p *child.Process) error {
+	t.Helper()
+	select {
+	case <-p.Done:
+	case <-time.After(patience):
+		require.FailNow(t, "it does not end")
+	}
+	require.NotNil(t, p.Cmd.ProcessState, "it has been waited for")
+	return p.Err
+}
+
+func exitCode(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	return exit.ExitCode()
 }
 
 func quick() config {
@@ -72,7 +94,7 @@ func TestFleetGrowsServesAndEnds(t *testing.T) {
 	settled := func() bool { f := f.board.read(); return f.lost+f.missing+f.misplaced == 0 }
 	require.NoError(t, f.poll(ctx, "not all are served", settled))
 
-	first := f.gateways["gw-1"].process
+	first := f.gateways["gw-1"].Process
 	require.NoError(t, f.stopGateway(ctx, "gw-1"))
 	require.NoError(t, ended(t, first))
 	require.Equal(t, []string{"gw-2", "gw-3"}, f.ids())
@@ -84,7 +106,7 @@ func TestFleetGrowsServesAndEnds(t *testing.T) {
 	all := f.processes()
 	require.NoError(t, f.close(false))
 	for _, p := range all {
-		require.NoError(t, ended(t, p), p.name)
+		require.NoError(t, ended(t, p), p.Name)
 	}
 	require.NoDirExists(t, f.dir)
 }
@@ -95,7 +117,7 @@ func TestFleetGatewayThatEndsAtOnce(t *testing.T) {
 	f := testFleet(t, cfg)
 	_, err := f.startGateways(t.Context(), 2)
 	require.ErrorContains(t, err, "gw-1 ended at once: exit status 2")
-	require.Contains(t, tail(f.dir, 100), "-window")
+	require.Contains(t, child.Tail(f.dir, 100), "-window")
 	require.ErrorContains(t, f.close(false), "gw-1: exit status 2")
 	require.DirExists(t, f.dir, "the logs tell why")
 }

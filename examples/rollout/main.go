@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Rollout runs a whole fleet on this machine and puts it through what fleets
-// go through. It starts gateways and supervisors as processes of their own, with real gRPC
-// streams over TCP, puts a load balancer that picks at random in front, and
+// go through. It starts gateways and supervisors as processes of their own, with real streams
+// over TCP, gRPC's or WebSockets, puts a load balancer that picks at random in front, and
 // goes through these steps:
 //
 //	start                everything starts, supervisors at once
 //	restart-supervisors  every supervisor is killed and started again at once
 //	token-refresh        each gateway ends every stream, as an expired token does
-//	rolling              each gateway in turn: a replacement starts, the old one hands over and stops
+//	rolling              each gateway in turn: a replacement starts, the old one hands over and stops;
+//	                     with -surge=false the other way round, and with -settle those above the even share move at the end
 //	crash                one gateway is killed
 //	scale-up             one gateway more, and then newcomers
+//
+// With -echo, so many supervisors are asked all the while, through gateways picked at
+// random. No request may be executed twice, and each must be answered, but in the two
+// steps that kill processes: there, what has no answer is told and allowed.
 //
 // After each step it says who serves how many supervisors, who moved, and how
 // long anybody was without a stream. The figures come from what the processes saw. The exit status is 0
@@ -18,7 +23,8 @@
 //
 // Usage:
 //
-//	go run ./examples/rollout [-gateways 3] [-supervisors 12] [-sessions 2] [-steps all] [-surge=true] [-json] [-seed N] [-timeout 2m]
+//	go run ./examples/rollout [-gateways 3] [-supervisors 12] [-sessions 2] [-steps all] [-surge=true] [-settle]
+//		[-transport grpc] [-echo 0] [-echo-every 10ms] [-json] [-seed N] [-timeout 2m]
 package main
 
 import (
@@ -33,20 +39,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/evenring/evenring/examples/internal/child"
 )
 
 func main() {
-	switch role := os.Getenv(roleVariable); role {
-	case "":
-		os.Exit(show(os.Args[1:], os.Stdout, os.Stderr))
-	case "gateway":
-		os.Exit(playGateway(os.Args[1:]))
-	case "supervisor":
-		os.Exit(playSupervisors(os.Args[1:]))
-	default:
-		fmt.Fprintf(os.Stderr, "rollout: %s is %q; it is for this program's own use\n", roleVariable, role)
-		os.Exit(2)
-	}
+	child.Play("rollout", map[string]func([]string) int{"gateway": child.Gateway, "supervisor": child.Supervisors})
+	os.Exit(show(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // show runs the steps and returns the exit status.
@@ -94,7 +93,7 @@ func show(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "rollout: not everything ended well:", err)
 	}
 	if told.Err() == nil {
-		fmt.Fprint(stderr, tail(fleet.dir, 12))
+		fmt.Fprint(stderr, child.Tail(fleet.dir, 12))
 	}
 	fmt.Fprintf(people, "Logs are in %s\n", fleet.dir)
 	return 1
@@ -122,6 +121,12 @@ func play(ctx context.Context, fleet *fleet, scr *screen, stdout io.Writer) int 
 		}
 		if !res.OK {
 			failed++
+		}
+		if i == 0 && len(names) > 1 {
+			if err := fleet.startEchoes(); err != nil {
+				scr.say("rollout: " + err.Error())
+				return failed + len(names) - 1
+			}
 		}
 	}
 	return failed

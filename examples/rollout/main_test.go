@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -20,33 +19,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/evenring/evenring/examples/internal/report"
+	"github.com/evenring/evenring/examples/internal/child"
 )
 
 // programVariable makes the test binary the program itself.
 const programVariable = "EVENRING_ROLLOUT_TEST_PROGRAM"
 
-// faultyRoles are children that a run never starts.
-var faultyRoles = map[string]func(){
-	"test-deaf": func() { // to SIGTERM
-		signal.Ignore(syscall.SIGTERM)
-		report.NewWriter(os.Stdout).Write(report.Event{Kind: report.Ready})
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	},
-	"test-babbler": func() {
-		report.NewWriter(os.Stdout).Write(report.Event{Kind: report.Ready})
-		_, _ = os.Stdout.WriteString("no event\n" + strings.Repeat("more of it\n", 100_000))
-	},
-}
-
 // The test binary is what the fleet's processes run: this program, in whatever role it is told.
 func TestMain(m *testing.M) {
-	role := os.Getenv(roleVariable)
-	if faulty := faultyRoles[role]; faulty != nil {
-		faulty()
-		os.Exit(0)
-	}
-	if role != "" || os.Getenv(programVariable) != "" {
+	if os.Getenv(child.RoleVariable) != "" || os.Getenv(programVariable) != "" {
 		main()
 	}
 	goleak.VerifyTestMain(m)

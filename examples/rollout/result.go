@@ -25,6 +25,8 @@ type result struct {
 	Misplaced   int            `json:"misplaced_sessions"`
 	Refused     int            `json:"refused"`
 	OverCap     int            `json:"over_cap"`
+	SettleMoves int            `json:"settle_moves,omitempty"` // of the supervisors that moved, those that -settle moved
+	*Echo                      // nil: nobody was asked
 	Seconds     float64        `json:"seconds"`
 	OK          bool           `json:"ok"`
 	Why         string         `json:"why,omitempty"` // it did not hold, or why it is judged as it is
@@ -44,6 +46,9 @@ func (r result) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %-20s %5.1fs  spread %d  lost %d  moved %d (each at most %d)  gap %.0f ms  misplaced %d  %s",
 		verdict, r.Step, r.Seconds, r.Spread, r.Lost, r.Moved, r.MaxMoves, r.GapMSMax, r.Misplaced, strings.Join(served, " "))
+	if r.Echo != nil {
+		b.WriteString("\n       " + r.Echo.line())
+	}
 	for _, more := range []string{r.Why, r.aside} {
 		if more != "" {
 			b.WriteString("\n       " + more)

@@ -4,12 +4,8 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net/http"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"github.com/evenring/evenring/examples/internal/scrape"
 )
 
 // gauges is what one gateway's /metrics says.
@@ -19,39 +15,11 @@ type gauges struct {
 	overCap     int // admissions above the cap, ever
 }
 
-// scrape reads a gateway's /metrics.
-func scrape(ctx context.Context, ops string) (gauges, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ops+"/metrics", nil)
+// scrapeGauges reads a gateway's /metrics.
+func scrapeGauges(ctx context.Context, ops string) (gauges, error) {
+	page, err := scrape.Get(ctx, ops)
 	if err != nil {
 		return gauges{}, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return gauges{}, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return gauges{}, fmt.Errorf("%s: %s", req.URL, resp.Status)
-	}
-	return parse(resp.Body)
-}
-
-func parse(r io.Reader) (gauges, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(r)
-	if err != nil {
-		return gauges{}, err
-	}
-	sum := func(name string) (float64, error) {
-		f := families[name]
-		if f == nil {
-			return 0, fmt.Errorf("/metrics lacks %s", name)
-		}
-		total := 0.0
-		for _, m := range f.GetMetric() {
-			total += m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-		return total, nil
 	}
 	var g gauges
 	for _, s := range []struct {
@@ -62,7 +30,7 @@ func parse(r io.Reader) (gauges, error) {
 		{"evenring_sessions_per_supervisor_max", &g.maxSessions},
 		{"evenring_over_cap_admissions_total", &g.overCap},
 	} {
-		v, err := sum(s.name)
+		v, err := page.Sum(s.name)
 		if err != nil {
 			return gauges{}, err
 		}

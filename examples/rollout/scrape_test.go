@@ -3,8 +3,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,26 +27,6 @@ evenring_over_cap_admissions_total{reason="full"} 2
 go_goroutines 17
 `
 
-func TestParse(t *testing.T) {
-	g, err := parse(strings.NewReader(metricsPage))
-	require.NoError(t, err)
-	require.Equal(t, gauges{served: 4, maxSessions: 2, overCap: 3}, g)
-}
-
-func TestParseNamesWhatIsMissing(t *testing.T) {
-	for _, name := range []string{"evenring_supervisors_served", "evenring_sessions_per_supervisor_max", "evenring_over_cap_admissions_total"} {
-		_, err := parse(strings.NewReader(strings.ReplaceAll(metricsPage, name, "evenring_other")))
-		require.ErrorContains(t, err, "lacks "+name)
-	}
-	_, err := parse(strings.NewReader(""))
-	require.ErrorContains(t, err, "lacks evenring_supervisors_served")
-}
-
-func TestParseRefusesWhatIsNoMetricsPage(t *testing.T) {
-	_, err := parse(strings.NewReader("<html>"))
-	require.Error(t, err)
-}
-
 // opsPage serves texts as /metrics, one after the other and the last one ever after. It returns where.
 func opsPage(t *testing.T, status int, texts ...string) string {
 	t.Helper()
@@ -65,22 +43,17 @@ func opsPage(t *testing.T, status int, texts ...string) string {
 	return server.Listener.Addr().String()
 }
 
-func TestScrape(t *testing.T) {
-	g, err := scrape(t.Context(), opsPage(t, http.StatusOK, metricsPage))
+func TestScrapeGauges(t *testing.T) {
+	g, err := scrapeGauges(t.Context(), opsPage(t, http.StatusOK, metricsPage))
 	require.NoError(t, err)
 	require.Equal(t, gauges{served: 4, maxSessions: 2, overCap: 3}, g)
 }
 
-func TestScrapeFaults(t *testing.T) {
-	_, err := scrape(t.Context(), opsPage(t, http.StatusServiceUnavailable, metricsPage))
+func TestScrapeGaugesFaults(t *testing.T) {
+	for _, name := range []string{"evenring_supervisors_served", "evenring_sessions_per_supervisor_max", "evenring_over_cap_admissions_total"} {
+		_, err := scrapeGauges(t.Context(), opsPage(t, http.StatusOK, strings.ReplaceAll(metricsPage, name, "evenring_other")))
+		require.ErrorContains(t, err, "lacks "+name)
+	}
+	_, err := scrapeGauges(t.Context(), opsPage(t, http.StatusServiceUnavailable, metricsPage))
 	require.ErrorContains(t, err, "/metrics: 503 Service Unavailable")
-
-	_, err = scrape(t.Context(), "not an address")
-	require.Error(t, err)
-
-	over := errors.New("it is over")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(over)
-	_, err = scrape(ctx, opsPage(t, http.StatusOK, metricsPage))
-	require.ErrorIs(t, err, over)
 }

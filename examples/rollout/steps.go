@@ -22,16 +22,17 @@ type step struct {
 	name  string
 	do    func(*run, context.Context) error
 	judge func(*run, result) []string
+	kills bool // processes end without a word
 }
 
 // steps, in their order.
 var steps = []step{
-	{"start", (*run).start, judgeEven},
-	{"restart-supervisors", (*run).restartSupervisors, judgeEven},
-	{"token-refresh", (*run).refreshTokens, judgeStill},
-	{"rolling", (*run).roll, (*run).judgeRolling},
-	{"crash", (*run).crash, (*run).judgeCrash},
-	{"scale-up", (*run).scaleUp, (*run).judgeScaleUp},
+	{name: "start", do: (*run).start, judge: judgeEven},
+	{name: "restart-supervisors", do: (*run).restartSupervisors, judge: judgeEven, kills: true},
+	{name: "token-refresh", do: (*run).refreshTokens, judge: judgeStill},
+	{name: "rolling", do: (*run).roll, judge: (*run).judgeRolling},
+	{name: "crash", do: (*run).crash, judge: (*run).judgeCrash, kills: true},
+	{name: "scale-up", do: (*run).scaleUp, judge: (*run).judgeScaleUp},
 }
 
 func stepNames() []string {
@@ -52,12 +53,13 @@ type run struct {
 	before   map[string]int
 	note     string // why the step is judged as it is
 	aside    string // for a person who watches
+	settled  evened // by -settle
 }
 
 // play runs one step.
 func (r *run) play(ctx context.Context, s step) result {
 	began := time.Now()
-	r.note, r.aside = "", ""
+	r.note, r.aside, r.settled = "", "", evened{}
 	f := r.board.read()
 	r.spread = f.spread(r.ids())
 	overCap := r.totalOverCap(ctx)
@@ -72,12 +74,14 @@ func (r *run) play(ctx context.Context, s step) result {
 			why = append(why, err.Error())
 		}
 	}
+	echo, whyEcho := r.echoed(ctx, s)
 	f = r.board.read()
 	res := result{
 		Step: s.name, Gateways: len(r.gateways), Supervisors: f.supervisor, Sessions: f.sessions,
 		Served: f.served, Spread: f.spread(r.ids()), Lost: f.lost, Moved: f.moved, MaxMoves: f.maxMoves,
 		GapMSMax: micros(f.gapMax), GapMSP99: micros(f.gapP99), Misplaced: f.misplaced + f.missing, Refused: f.refused,
-		OverCap: r.totalOverCap(ctx) - overCap,
+		OverCap: r.totalOverCap(ctx) - overCap, SettleMoves: r.settled.moves,
+		Echo: echo,
 	}
 	for _, id := range r.ids() {
 		res.Served[id] += 0 // a gateway that serves nobody is told too
@@ -88,7 +92,7 @@ func (r *run) play(ctx context.Context, s step) result {
 	if res.Misplaced > 0 {
 		why = append(why, fmt.Sprintf("%d sessions are not where their supervisor is", res.Misplaced))
 	}
-	why = append(why, s.judge(r, res)...)
+	why = append(append(why, s.judge(r, res)...), whyEcho...)
 	if ctx.Err() == nil { // nobody can be asked any more otherwise, and settle has asked
 		why = append(why, r.compareGauges(ctx, f)...)
 	}
@@ -100,6 +104,23 @@ func (r *run) play(ctx context.Context, s step) result {
 	res.aside = r.aside
 	res.Seconds = float64(time.Since(began).Round(time.Millisecond)) / float64(time.Second)
 	return res
+}
+
+// echoed returns what became of the requests of a step, and what did not hold of
+// them. They begin when the first step has ended, and end with the last one.
+func (r *run) echoed(ctx context.Context, s step) (*Echo, []string) {
+	echoes := r.echoes.Load()
+	if echoes == nil {
+		return nil, nil
+	}
+	var why []string
+	if s.name == r.cfg.steps[len(r.cfg.steps)-1] {
+		if err := echoes.stop(ctx); err != nil {
+			why = append(why, err.Error())
+		}
+	}
+	e := echoes.take()
+	return &e, append(why, e.judge(s.kills)...)
 }
 
 // micros rounds milliseconds to whole microseconds.
@@ -123,7 +144,7 @@ func (r *run) settle(ctx context.Context) error {
 func (r *run) compareGauges(ctx context.Context, f figures) []string {
 	var why []string
 	for _, id := range r.ids() {
-		m, err := scrape(ctx, r.gateways[id].ops)
+		m, err := scrapeGauges(ctx, r.gateways[id].ops)
 		if err != nil {
 			why = append(why, fmt.Sprintf("%s: %v", id, err))
 			continue
@@ -167,7 +188,7 @@ func (r *run) restartSupervisors(context.Context) error { return r.fleet.restart
 // refreshTokens: each gateway ends every stream, as an expired token does.
 func (r *run) refreshTokens(ctx context.Context) error {
 	for _, id := range r.ids() {
-		if err := r.gateways[id].signal(syscall.SIGHUP); err != nil {
+		if err := r.gateways[id].Signal(syscall.SIGHUP); err != nil {
 			return err
 		}
 	}
@@ -197,6 +218,9 @@ func (r *run) roll(ctx context.Context) error {
 			return fmt.Errorf("after %s: %w", id, err)
 		}
 	}
+	if r.cfg.settle {
+		return r.evenOut(ctx)
+	}
 	return nil
 }
 
@@ -204,6 +228,9 @@ func (r *run) judgeRolling(res result) []string {
 	var why []string
 	if res.GapMSMax > 0 {
 		why = append(why, fmt.Sprintf("somebody had no stream for %.1f ms", res.GapMSMax))
+	}
+	if r.cfg.settle {
+		return append(append(why, judgeEven(r, res)...), r.judgeSettled()...)
 	}
 	if !r.cfg.surge {
 		r.note = fmt.Sprintf("without surge each gateway stopped before its replacement started, and nobody moves because a gateway joins: the last one to join stays empty (spread %d), and some moved %d times",

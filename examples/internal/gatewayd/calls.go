@@ -5,15 +5,7 @@ package gatewayd
 import (
 	"fmt"
 	"net/http"
-
-	"github.com/evenring/evenring/redirect/redirectgrpc"
 )
-
-// calls lets callers reach every supervisor and session of the fleet through
-// this gateway. A fleet whose callers are not all trusted sets Authorize.
-func (p *process) calls() *redirectgrpc.CallConfig {
-	return &redirectgrpc.CallConfig{Peers: p.peers}
-}
 
 func (p *process) callersPage(w http.ResponseWriter, _ *http.Request) {
 	ready, reason := p.readyForCallers()

@@ -4,6 +4,7 @@ package gatewayd_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -60,6 +61,13 @@ func TestCalls(t *testing.T) {
 		require.Equal(t, "session-1: hi", answer)
 		_, err = g.call(&evenringpb.CallRequest{Member: "edge-2"})
 		require.Equal(t, codes.NotFound, status.Code(err), "%v", err)
+	}
+
+	for g, forwarded := range map[*running]int{a: 2, b: 0} {
+		g.shows("/metrics", "\nevenring_calls_total{outcome=\"done\"} 2\n")
+		g.shows("/metrics", "\nevenring_calls_total{outcome=\"nobody\"} 1\n")
+		g.shows("/metrics", "\nevenring_calls_total{outcome=\"lost\"} 0\n")
+		g.shows("/metrics", fmt.Sprintf("\nevenring_forwarded_calls_total{outcome=\"done\"} %d\n", forwarded))
 	}
 
 	// Callers are to go elsewhere from the first moment of a drain, and are answered all the same.

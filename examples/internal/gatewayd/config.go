@@ -15,6 +15,7 @@ import (
 
 	"github.com/evenring/evenring/examples/internal/report"
 	"github.com/evenring/evenring/examples/internal/tlsflags"
+	"github.com/evenring/evenring/examples/internal/wire"
 	"github.com/evenring/evenring/handoff"
 	"github.com/evenring/evenring/placement/roster/gossip"
 	"github.com/evenring/evenring/ring"
@@ -26,6 +27,8 @@ const (
 	DefaultGossip   = "127.0.0.1:7946"
 	DefaultOps      = "127.0.0.1:7080"
 	DefaultPeerWait = 20 * time.Second
+
+	DefaultDelistGrace = 10 * time.Second
 )
 
 // farewell bounds each of the two things that come after a drain: the
@@ -40,14 +43,22 @@ type Config struct {
 	Endpoint string         // host and port at which this very gateway can be dialled, not 0; empty: that of Listen, which must name a host then
 	Ops      string         // host and port of the operator's HTTP; empty: 127.0.0.1:7080
 
-	Gossip    string        // host and port for gossip; empty: 127.0.0.1:7946
-	Advertise string        // host and port at which peers reach Gossip; empty: as gossip.Config has it
-	Join      []string      // gossip addresses at which other gateways may be found
-	GossipKey []byte        // 16, 24 or 32 bytes; empty: gossip is open to whoever reaches it
-	PeerWait  time.Duration // how long to wait for the loads of the others before serving; 0: 20 s
+	Transport wire.Kind // what Listen takes, and what the other gateways are reached by; zero: gRPC
 
-	KubeService string // Service in Kubernetes whose slices list all gateways, as [namespace/]name; empty: gossip alone finds them
+	Gossip       string        // host and port for gossip; empty: 127.0.0.1:7946
+	Advertise    string        // host and port at which peers reach Gossip; empty: as gossip.Config has it
+	Join         []string      // gossip addresses at which other gateways may be found
+	GossipKey    []byte        // 16, 24 or 32 bytes; empty: gossip is open to whoever reaches it
+	GossipAccept [][]byte      // further keys that others may have, while the fleet's is being changed
+	PeerWait     time.Duration // how long to wait for the loads of the others before serving; 0: 20 s
+
+	KubeService string // Service in Kubernetes whose slices list all gateways and where gossip finds them, as [namespace/]name; empty: Join alone says so
 	Kubeconfig  string // file that says how to reach Kubernetes; empty: as a pod does
+
+	DelistGrace time.Duration // how long discovery may fail to list this gateway, which it had, before it hands over; 0: 10 s
+
+	ProofKeys     [][]byte // one or two, as redirect.Proofs has them; empty: stays are not proved
+	ProofRequired bool     // a stay must be
 
 	// Of the drain; 0 is the default of handoff.Config.
 	Propagation time.Duration
@@ -86,8 +97,14 @@ func (c Config) validate() error {
 	} else if everywhere(host) || port == "" || port == "0" {
 		fault("-endpoint is %q; nobody could dial that", c.Endpoint)
 	}
+	if err := c.Transport.Validate(); err != nil {
+		errs = append(errs, err)
+	}
 	if c.PeerWait < 0 {
 		fault("-peer-wait is %v; it cannot be below 0", c.PeerWait)
+	}
+	if c.DelistGrace < 0 {
+		fault("-delist-grace is %v; it cannot be below 0", c.DelistGrace)
 	}
 	for _, part := range []struct {
 		flags string
@@ -96,12 +113,15 @@ func (c Config) validate() error {
 		{"-id", gossip.Config{Gateway: c.ID}},
 		{"-gossip, -gossip-advertise", gossip.Config{Bind: c.Gossip, Advertise: c.Advertise}},
 		{"-join", gossip.Config{Seeds: c.Join}},
-		{"-gossip-key", gossip.Config{Key: c.GossipKey}},
+		{"-gossip-key", gossip.Config{Key: c.GossipKey, AcceptKeys: c.GossipAccept}},
 	} {
 		part.mesh.Gateway, part.mesh.Incarnation = cmp.Or(part.mesh.Gateway, "any"), 1
 		if err := part.mesh.Validate(); err != nil {
 			fault("%s: %w", part.flags, err)
 		}
+	}
+	if err := c.proofs().Validate(); err != nil {
+		fault("-proof-key, -proof-required: %w", err)
 	}
 	if err := c.validateKube(); err != nil {
 		errs = append(errs, err)
@@ -128,11 +148,12 @@ func (c Config) resolved() Config {
 	c.Gossip = cmp.Or(c.Gossip, DefaultGossip)
 	c.Ops = cmp.Or(c.Ops, DefaultOps)
 	c.PeerWait = cmp.Or(c.PeerWait, DefaultPeerWait)
+	c.DelistGrace = cmp.Or(c.DelistGrace, DefaultDelistGrace)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Join = slices.Clone(c.Join)
-	c.GossipKey = slices.Clone(c.GossipKey)
+	c.GossipKey, c.GossipAccept = slices.Clone(c.GossipKey), slices.Clone(c.GossipAccept)
 	return c
 }
 

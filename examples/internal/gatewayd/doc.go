@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gatewayd is a gateway as a process: evenring over gRPC, with gossip
+// Package gatewayd is a gateway as a process: evenring over gRPC or over WebSocket, with gossip
 // between the gateways, metrics for Prometheus and pages for a person. It takes
 // calls for every supervisor and session of the fleet, wherever they are. Copy
 // it and put an application on its streams.
@@ -14,11 +14,23 @@
 //	           is known at the start; /readyz says no, /healthz still yes
 //	           leaves the fleet, tells what sessions are left to end, and returns
 //
+// A gateway that serves, and that discovery has listed and lists no more, stands aside: after
+// -delist-grace it hands over as in a drain, but closes nothing, stays up, and
+// serves again once it is listed again, or nobody else could. /readyz says yes all the while.
+//
+// Nobody moves because a gateway joins. After a rolling restart that has left one empty,
+// POST /settle on the operator's address of every gateway evens the fleet out, once:
+//
+//	curl -X POST 'http://gw-1:7080/settle?budget=100&stable=10s'
+//
+// It answers when that is done, with who moved, as JSON; 409 while a drain or another settle is under way.
+//
 // # Who is let in
 //
 // Without TLS whoever reaches the port, supervisors and callers alike. With -tls-ca whoever has a certificate of
 // that CA, whatever it names: a fleet that does not trust its supervisors
-// with each other's names sets Authorize in redirectgrpc.ServerConfig, and one
-// that does not trust everybody to call sets it in redirectgrpc.CallConfig. The gossip
-// port is protected by -gossip-key. The operator's address is for the inside: it is plain HTTP.
+// with each other's names sets Authorize in redirectgrpc.ServerConfig or in redirectws.ServerConfig, and one
+// that does not trust everybody to call sets it in the CallConfig beside. The gossip
+// port is protected by -gossip-key. The operator's address is for the inside: it is plain HTTP, and
+// whoever reaches it may have supervisors moved.
 package gatewayd

@@ -35,6 +35,7 @@ func TestDefaults(t *testing.T) {
 	c.Log = nil
 	require.Equal(t, gatewayd.Config{
 		ID: ring.GatewayID(host), Listen: "127.0.0.1:7000", Gossip: "127.0.0.1:7946", Ops: "127.0.0.1:7080", PeerWait: 20 * time.Second,
+		DelistGrace: 10 * time.Second,
 		Propagation: 3 * time.Second, Window: 10 * time.Second, Confirm: 10 * time.Second, KillAfter: 30 * time.Second,
 	}, c)
 	require.NoError(t, gatewayd.Config{}.Validate())
@@ -64,7 +65,7 @@ func TestHelp(t *testing.T) {
 	var stderr bytes.Buffer
 	_, err := gatewayd.Parse([]string{"-help"}, nothing, io.Discard, &stderr)
 	require.ErrorIs(t, err, flag.ErrHelp)
-	for _, text := range []string{"-id name", "$EVENRING_ID", "-gossip-key secret", "$EVENRING_TLS_CERT", "(default 30s)", "(default INFO)"} {
+	for _, text := range []string{"-id name", "$EVENRING_ID", "-gossip-key secrets", "$EVENRING_TLS_CERT", "(default 30s)", "(default INFO)"} {
 		require.Contains(t, stderr.String(), text)
 	}
 }
@@ -86,6 +87,7 @@ func TestBadFlagsNameTheFlag(t *testing.T) {
 		"gossip to advertise":      {[]string{"-gossip-advertise", ":7946"}, []string{"-gossip-advertise"}},
 		"the operator's address":   {[]string{"-ops", "here"}, []string{"-ops"}},
 		"a wait":                   {[]string{"-peer-wait", "-1s"}, []string{"-peer-wait"}},
+		"a grace":                  {[]string{"-delist-grace", "-1s"}, []string{"-delist-grace"}},
 		"S46":                      {[]string{"-window", "120s", "-kill-after", "60s"}, []string{"-window", "-kill-after", "2m0s", "1m0s"}},
 		"a drain back in time":     {[]string{"-propagation", "-1s"}, []string{"-propagation"}},
 		"a log level":              {[]string{"-log-level", "loud"}, []string{"-log-level"}},
@@ -119,7 +121,23 @@ func TestGossipKey(t *testing.T) {
 			require.Equal(t, key, c.GossipKey)
 		})
 	}
-	for name, text := range map[string]string{"short": "c2hvcnQ=", "no file": "/secret/nowhere", "a file too short": short} {
+	second, third := "30313233343536373839616263646567", "MDEyMzQ1Njc4OWFiY2RlZmdoaWprbG1u"
+	list := filepath.Join(t.TempDir(), "list")
+	require.NoError(t, os.WriteFile(list, []byte("30313233343536373839616263646566\n"+second+"\n\n"+third+"\n"), 0o600))
+	for name, text := range map[string]string{"commas": "MDEyMzQ1Njc4OWFiY2RlZg==, " + second + "," + third, "lines": list} {
+		t.Run(name, func(t *testing.T) {
+			c, err := parse("-gossip-key", text)
+			require.NoError(t, err)
+			require.Equal(t, key, c.GossipKey)
+			require.Equal(t, [][]byte{[]byte("0123456789abcdeg"), []byte("0123456789abcdefghijklmn")}, c.GossipAccept)
+		})
+	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))
+	for name, text := range map[string]string{
+		"short": "c2hvcnQ=", "no file": "/secret/nowhere", "a file too short": short, "an empty file": empty,
+		"one of two short": "MDEyMzQ1Njc4OWFiY2RlZg==,c2hvcnQ=",
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse("-gossip-key", text)
 			require.ErrorContains(t, err, "-gossip-key")

@@ -4,6 +4,7 @@ package gatewayd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 )
 
 func (c *Config) kubeFlags(fs *flag.FlagSet) {
-	fs.StringVar(&c.KubeService, "kube-service", "", "Service in Kubernetes whose slices list all gateways, as [`namespace/`]name; -id must be the pod's name; empty: gossip alone finds them")
+	fs.StringVar(&c.KubeService, "kube-service", "", "Service in Kubernetes whose slices list all gateways and their addresses for gossip, as [`namespace/`]name, with a port named gossip; -id must be the pod's name; empty: gossip alone finds them, by -join")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", "", "`file` that says how to reach Kubernetes for -kube-service; empty: as a pod does")
 }
 
@@ -42,10 +43,15 @@ func (c Config) validateKube() error {
 	if err := k.Validate(); err != nil {
 		return fmt.Errorf("-kube-service: %w", err)
 	}
-	if len(c.Join) == 0 {
-		return errors.New("-join is needed beside -kube-service: the headless Service's name and gossip's port")
-	}
 	return nil
+}
+
+// seeds returns where gossip finds others, as far as Kubernetes says: nil if it is not asked.
+func (p *process) seeds() func(context.Context) ([]string, error) {
+	if p.kube == nil {
+		return nil
+	}
+	return p.kube.Seeds
 }
 
 // discover begins to read the list of gateways from Kubernetes, if there is to

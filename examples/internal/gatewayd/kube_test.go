@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,18 +24,28 @@ import (
 )
 
 // cluster serves the slices of a Service with these pods, which do not change,
-// and returns a file that says how to reach it.
+// and returns a file that says how to reach it. A pod is a name, and may have
+// an address for gossip: name@host:port.
 func cluster(t *testing.T, pods ...string) (kubeconfig string) {
 	t.Helper()
 	list := discoveryv1.EndpointSliceList{
 		TypeMeta: metav1.TypeMeta{Kind: "EndpointSliceList", APIVersion: "discovery.k8s.io/v1"},
 		ListMeta: metav1.ListMeta{ResourceVersion: "1"},
-		Items:    []discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Name: "one", ResourceVersion: "1"}}},
 	}
-	for _, name := range pods {
-		list.Items[0].Endpoints = append(list.Items[0].Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{"127.0.0.1"}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: name},
-		})
+	for _, pod := range pods {
+		name, address, _ := strings.Cut(pod, "@")
+		slice := discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + name, ResourceVersion: "1"}}
+		host := "127.0.0.1"
+		if address != "" {
+			at, err := netip.ParseAddrPort(address)
+			require.NoError(t, err)
+			host = at.Addr().String()
+			slice.Ports = []discoveryv1.EndpointPort{{Name: new("gossip"), Port: new(int32(at.Port()))}}
+		}
+		slice.Endpoints = []discoveryv1.Endpoint{{
+			Addresses: []string{host}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: name},
+		}}
+		list.Items = append(list.Items, slice)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -70,7 +82,8 @@ contexts: [{name: one, context: {cluster: one, namespace: edge}}]
 }
 
 // Kubernetes lists three gateways, of which two run. Both are ready for
-// supervisors, and know that somebody is missing.
+// supervisors, and know that somebody is missing. The second has been told of
+// the first by -join.
 func TestKubernetesListsGateways(t *testing.T) {
 	kubeconfig := cluster(t, "a", "b", "c")
 	one, other := quick("a"), quick("b")
@@ -86,15 +99,25 @@ func TestKubernetesListsGateways(t *testing.T) {
 	require.NotContains(t, body, "stale")
 }
 
+// Kubernetes alone says where gossip finds others: none is named by -join.
+func TestKubernetesGivesSeeds(t *testing.T) {
+	one, other := quick("a"), quick("b")
+	one.KubeService, one.Kubeconfig = "gateway-peers", cluster(t, "a")
+	a := ready(t, one)
+	other.KubeService, other.Kubeconfig = "gateway-peers", cluster(t, "b", "a@"+a.where.Gossip, "c")
+	b := ready(t, other)
+	b.shows("/fleet", " 2 of 2 gateways placeable")
+	a.shows("/fleet", " 2 of 2 gateways placeable")
+}
+
 func TestBadKubernetesFlags(t *testing.T) {
 	for name, row := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"a name":        {[]string{"-kube-service", "Peers", "-join", "x:1"}, []string{"-kube-service", `Service is "Peers"`}},
-		"a namespace":   {[]string{"-kube-service", "Edge/peers", "-join", "x:1"}, []string{"-kube-service", `Namespace is "Edge"`}},
-		"nobody to ask": {[]string{"-kube-service", "peers"}, []string{"-join", "-kube-service"}},
-		"of no use":     {[]string{"-kubeconfig", "config"}, []string{"-kubeconfig", "-kube-service"}},
+		"a name":      {[]string{"-kube-service", "Peers", "-join", "x:1"}, []string{"-kube-service", `Service is "Peers"`}},
+		"a namespace": {[]string{"-kube-service", "Edge/peers", "-join", "x:1"}, []string{"-kube-service", `Namespace is "Edge"`}},
+		"of no use":   {[]string{"-kubeconfig", "config"}, []string{"-kubeconfig", "-kube-service"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse(row.args...)

@@ -36,6 +36,9 @@ func (p *process) hooks() redirect.Hooks {
 		Disagrees: func(d roster.Disagrees) {
 			p.log.Warn("a gateway computes other rings than this one: is it of another build?", "gateway", d.Gateway)
 		},
+		Delisted: func(roster.Delisted) {
+			p.log.Warn("discovery has dropped this gateway; it hands over unless it is listed again", "grace", p.cfg.DelistGrace)
+		},
 		Rejected: func(r roster.Rejected) {
 			p.log.Debug("roster message ignored", "from", r.From, "error", r.Err)
 		},

@@ -22,19 +22,21 @@ import (
 
 // pages is the operator's HTTP.
 func (p *process) pages() http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(
-		prom.NewCollector(p.gateway.Stats),
+	p.registry = prometheus.NewRegistry()
+	p.registry.MustRegister(
+		prom.NewCollector(p.gateway.Stats, p.counted.Stats),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", p.readyPage)
 	mux.HandleFunc("GET /readyz/callers", p.callersPage)
 	mux.HandleFunc("GET /fleet", p.fleetPage)
+	mux.HandleFunc("GET /roster", p.rosterPage)
 	mux.HandleFunc("GET /explain", p.explainPage)
+	mux.HandleFunc("POST /settle", p.settlePage)
 	return mux
 }
 
@@ -51,6 +53,8 @@ func (p *process) ready() (bool, string) {
 	switch phase(p.phase.Load()) {
 	case starting:
 		return false, "starting"
+	case aside:
+		return true, "delisted"
 	case draining:
 		return false, "draining"
 	}

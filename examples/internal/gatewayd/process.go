@@ -4,7 +4,6 @@ package gatewayd
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,17 +13,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/evenring/evenring/examples/internal/report"
 	"github.com/evenring/evenring/handoff"
+	"github.com/evenring/evenring/metrics"
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/placement/roster/gossip"
 	"github.com/evenring/evenring/placement/roster/kube"
 	"github.com/evenring/evenring/redirect"
-	"github.com/evenring/evenring/redirect/redirectgrpc"
 )
 
 // hurry bounds each part of the farewell when the process is to stop at once.
@@ -36,25 +34,32 @@ type phase int32
 const (
 	starting phase = iota
 	serving
+	aside // it serves, and hands over, for discovery has dropped it
 	draining
 )
 
 // process is what runs between the start and the end of [Server.Run].
 type process struct {
 	*Server
-	log     *slog.Logger
-	gateway *redirect.Gateway
-	peers   *redirectgrpc.Peers
-	grpc    *grpc.Server
-	mesh    *gossip.Mesh
-	kube    *kube.Discovery // nil: gossip alone finds the others
-	ops     *http.Server
+	log      *slog.Logger
+	gateway  *redirect.Gateway
+	peers    peers
+	front    server
+	mesh     *gossip.Mesh
+	kube     *kube.Discovery // nil: gossip alone finds the others
+	ops      *http.Server
+	registry *prometheus.Registry // of what ops shows as metrics
+
+	counted metrics.Calls
 
 	phase  atomic.Int32
 	life   context.Context // of everything that runs
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
 	failed chan error // the first one counts
+
+	heeding sync.WaitGroup // heedDiscovery, until unheed
+	unheed  context.CancelFunc
 }
 
 // start brings everything up, in the order in which the parts need each other:
@@ -63,6 +68,8 @@ type process struct {
 func (s *Server) start(ctx context.Context) (_ *process, err error) {
 	p := &process{Server: s, log: s.cfg.Log, failed: make(chan error, 1)}
 	p.life, p.end = context.WithCancel(context.WithoutCancel(ctx))
+	heed, unheed := context.WithCancel(p.life)
+	p.unheed = unheed
 	defer func() {
 		if err != nil {
 			p.stop()
@@ -82,23 +89,22 @@ func (s *Server) start(ctx context.Context) (_ *process, err error) {
 	if endpoint == "" {
 		endpoint = listener.Addr().String()
 	}
-	p.peers = &redirectgrpc.Peers{Credentials: transportCredentials(s.client)}
+	p.peers = s.newPeers()
 	p.gateway, err = redirect.NewGateway(redirect.Config{
 		Gateway:     s.cfg.ID,
 		Incarnation: placement.Incarnation(time.Now().UnixNano()),
 		Endpoint:    endpoint,
 		Peers:       p.peers,
+		Proofs:      s.cfg.proofs(),
 	}, p.hooks())
 	if err == nil {
-		p.grpc = grpc.NewServer(append(redirectgrpc.ServerOptions(),
-			grpc.Creds(transportCredentials(s.server)), grpc.WaitForHandlers(true))...)
-		err = redirectgrpc.Register(p.grpc, p.gateway, redirectgrpc.ServerConfig{Calls: p.calls()})
+		p.front, err = p.newServer()
 	}
 	if err != nil {
 		return nil, errors.Join(err, listener.Close(), opsListener.Close())
 	}
 	p.ops = &http.Server{Handler: p.pages(), ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
-	p.tasks.Go(func() { p.fail(p.grpc.Serve(listener)) })
+	p.tasks.Go(func() { p.fail(p.front.serve(listener)) })
 	p.tasks.Go(func() { p.fail(p.ops.Serve(opsListener)) })
 
 	replica, err := p.discover()
@@ -107,26 +113,22 @@ func (s *Server) start(ctx context.Context) (_ *process, err error) {
 	}
 	p.mesh, err = gossip.Join(ctx, gossip.Config{
 		Gateway: s.cfg.ID, Incarnation: p.gateway.Incarnation(), Logger: p.log,
-		Bind: s.cfg.Gossip, Advertise: s.cfg.Advertise, Seeds: s.cfg.Join, Key: s.cfg.GossipKey,
+		Bind: s.cfg.Gossip, Advertise: s.cfg.Advertise, Seeds: s.cfg.Join, Discover: p.seeds(),
+		Key: s.cfg.GossipKey, AcceptKeys: s.cfg.GossipAccept,
 	}, replica)
 	if err != nil {
 		return nil, fmt.Errorf("-gossip: %w", err)
 	}
+	p.registry.MustRegister(traffic(p.mesh.Stats)...)
 	p.tasks.Go(func() { p.gateway.Run(p.life, p.mesh) })
 	p.tasks.Go(p.expiries)
 
 	e := report.Event{Kind: report.Listening, Gateway: string(s.cfg.ID), Endpoint: endpoint, Gossip: p.mesh.Addr(), Ops: opsListener.Addr().String()}
-	p.log.Info("listening", "gateway", e.Gateway, "incarnation", p.gateway.Incarnation(), "endpoint", e.Endpoint, "gossip", e.Gossip, "ops", e.Ops, "tls", s.server != nil)
+	p.log.Info("listening", "gateway", e.Gateway, "incarnation", p.gateway.Incarnation(), "endpoint", e.Endpoint, "gossip", e.Gossip, "ops", e.Ops, "transport", s.cfg.Transport, "tls", s.server != nil)
 	s.cfg.Report.Write(e)
 	p.tasks.Go(p.becomeReady)
+	p.heeding.Go(func() { p.heedDiscovery(heed) })
 	return p, nil
-}
-
-func transportCredentials(cfg *tls.Config) credentials.TransportCredentials {
-	if cfg == nil {
-		return insecure.NewCredentials()
-	}
-	return credentials.NewTLS(cfg)
 }
 
 // fail makes Run hand over for err, unless there is none, or the process ends already.
@@ -190,22 +192,38 @@ func (p *process) expiries() {
 	}
 }
 
-// handOver drains and stops. If ctx ends it stops at once.
+// handOver drains and stops. If ctx ends it stops at once. A drain that
+// discovery has led to ends first, and this one goes on with whom it has left.
 func (p *process) handOver(ctx context.Context) error {
 	p.phase.Store(int32(draining))
+	p.front.retire()
+	p.unheed()
+	p.heeding.Wait()
 	stats := p.gateway.Stats()
-	cfg := p.cfg.drain()
-	if stats.Served == 0 && stats.Reserved == 0 {
-		cfg.Propagation = time.Nanosecond // nobody is to be handed over, nobody is on the way
-	}
 	p.log.Info("draining", "supervisors", stats.Served, "sessions", stats.Sessions)
 	p.cfg.Report.Write(report.Event{Kind: report.Draining, Gateway: string(p.cfg.ID)})
-	r, err := handoff.Drain(ctx, p.gateway, cfg, handoff.Hooks{Observe: p.observeDrain})
+	r, err := handoff.Drain(ctx, p.gateway, p.drainConfig(), handoff.Hooks{Observe: p.observeDrain})
 	if err != nil {
 		p.log.Warn("the drain was cut short", "cause", err, "moved", len(r.Moved), "closed", len(r.Closed), "left", len(r.Left))
 		p.leave(hurry)
 		return err
 	}
+	p.drained(r)
+	p.leave(farewell)
+	return nil
+}
+
+// drainConfig is the configuration of a drain that begins now.
+func (p *process) drainConfig() handoff.Config {
+	cfg := p.cfg.drain()
+	if stats := p.gateway.Stats(); stats.Served == 0 && stats.Reserved == 0 {
+		cfg.Propagation = time.Nanosecond // nobody is to be handed over, nobody is on the way
+	}
+	return cfg
+}
+
+// drained says how a drain has ended.
+func (p *process) drained(r handoff.Report) {
 	for _, left := range r.Left {
 		p.log.Warn("left behind", "member", left.Member, "cause", left.Cause.String())
 	}
@@ -213,8 +231,6 @@ func (p *process) handOver(ctx context.Context) error {
 	p.cfg.Report.Write(report.Event{
 		Kind: report.Drained, Gateway: string(p.cfg.ID), Moved: len(r.Moved), Closed: len(r.Closed), Left: len(r.Left),
 	})
-	p.leave(farewell)
-	return nil
 }
 
 // leave says goodbye to the peers and then to the streams, and gives each patience.
@@ -223,9 +239,7 @@ func (p *process) leave(patience time.Duration) {
 		p.log.Warn("peers will find out by themselves that this gateway has left", "error", err)
 	}
 	p.gateway.EndAll(redirect.ReasonStopped)
-	hard := time.AfterFunc(patience, p.grpc.Stop)
-	p.grpc.GracefulStop()
-	hard.Stop()
+	p.front.shutdown(patience)
 	p.stop()
 }
 
@@ -238,8 +252,8 @@ func (p *process) stop() {
 	if p.mesh != nil {
 		_ = p.mesh.Close()
 	}
-	if p.grpc != nil {
-		p.grpc.Stop()
+	if p.front != nil {
+		p.front.stop()
 	}
 	if p.ops != nil {
 		_ = p.ops.Close()
@@ -248,4 +262,5 @@ func (p *process) stop() {
 		_ = p.peers.Close()
 	}
 	p.tasks.Wait()
+	p.heeding.Wait()
 }

@@ -27,6 +27,7 @@ const (
 	Lost      Kind = "lost"      // a supervisor has no stream any more: Member
 	Verdict   Kind = "verdict"   // a supervisor got a verdict: Member, Outcome, Reason, Gateway
 	Session   Kind = "session"   // a session was accepted, or has lost its stream: Member, Session, Gateway, AtHome
+	Executed  Kind = "executed"  // a supervisor, or a session of it, has begun to execute a request: Member, Request
 )
 
 // Event is one line.
@@ -48,6 +49,7 @@ type Event struct {
 	Reason  string  `json:"reason,omitempty"`
 	GapMS   float64 `json:"gap_ms,omitempty"` // without an accepted stream, before this one; 0 for a member's first
 	AtHome  bool    `json:"at_home,omitempty"`
+	Request string  `json:"request,omitempty"` // how it begins
 }
 
 // Writer writes events. It is safe for concurrent use; a nil Writer writes nothing.

@@ -14,6 +14,7 @@ import (
 	"github.com/evenring/evenring/examples/internal/envflag"
 	"github.com/evenring/evenring/examples/internal/report"
 	"github.com/evenring/evenring/examples/internal/tlsflags"
+	"github.com/evenring/evenring/examples/internal/wire"
 	"github.com/evenring/evenring/ring"
 )
 
@@ -30,6 +31,7 @@ func Parse(args []string, getenv func(string) string, stdout, stderr io.Writer) 
 		cfg     Config
 		members names
 		batch   batch
+		allowed targets
 		told    bool
 		level   slog.Level
 	)
@@ -40,10 +42,12 @@ func Parse(args []string, getenv func(string) string, stdout, stderr io.Writer) 
 	flags.StringVar(&batch.prefix, "prefix", "", "host supervisors named by this `text` and a number, beside those of -member")
 	flags.IntVar(&batch.first, "first", 1, "first `number` after -prefix")
 	flags.IntVar(&batch.count, "count", 1, "how many `supervisors` have -prefix")
+	flags.Var(&allowed, "allow-target", "gateways may send to this `host` (a name, .suffix for all below it, an address, or a network such as 10.1.0.0/16), or at this :port; may be repeated, or a list with commas; none: to any")
 	flags.IntVar(&cfg.Sessions, "sessions", 2, "child `sessions` of each supervisor")
 	flags.StringVar(&cfg.Ops, "ops", "", "`address` to serve /healthz, /readyz and /metrics on; empty: none")
 	flags.BoolVar(&told, "report", false, "write what happens to standard output, one JSON object a line")
 	flags.TextVar(&level, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn or error")
+	transport := wire.Register(flags)
 	secure := tlsflags.Register(flags)
 	if err := envflag.Parse(flags, envPrefix, args, getenv); err != nil {
 		return Config{}, err
@@ -53,6 +57,7 @@ func Parse(args []string, getenv func(string) string, stdout, stderr io.Writer) 
 		return Config{}, err
 	}
 	cfg.Members = slices.Concat(members, more)
+	cfg.Targets, cfg.Transport = allowed.policy, *transport
 	if cfg.TLS, err = secure.Client(); err != nil {
 		return Config{}, err
 	}

@@ -20,9 +20,10 @@ func newFleet(cfg Config) *fleet {
 	f.figures = newFigures(f.tally)
 	for i, id := range cfg.Members {
 		m := &member{
-			id: id, service: cfg.Service, report: cfg.Report, log: cfg.Log.With("member", id), figures: f.figures,
+			id: id, service: cfg.Service, allow: cfg.allow(), report: cfg.Report, log: cfg.Log.With("member", id), figures: f.figures,
 			children: make([]*child, cfg.Sessions),
 		}
+		m.transport = newTransport(cfg, m.echo)
 		for j := range m.children {
 			name := redirect.SessionID(fmt.Sprint("session-", j+1))
 			m.children[j] = &child{parent: m, id: name, log: m.log.With("session", name)}

@@ -24,9 +24,12 @@ import (
 type member struct {
 	id      ring.MemberID
 	service string
+	allow   func(ring.GatewayID, string) error
 	report  *report.Writer
 	log     *slog.Logger
 	figures *figures
+
+	transport redirect.Transport // the sessions' too
 
 	homes     supervisor.Homes
 	children  []*child
@@ -39,7 +42,7 @@ type member struct {
 }
 
 // run keeps the supervisor and its sessions connected until ctx ends.
-func (m *member) run(ctx context.Context, transport redirect.Transport) error {
+func (m *member) run(ctx context.Context) error {
 	defer m.echoes.Wait()
 	running, ctx := errgroup.WithContext(ctx)
 
@@ -47,8 +50,8 @@ func (m *member) run(ctx context.Context, transport redirect.Transport) error {
 	// gateway without it.
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() error {
-		cfg := supervisor.Config{Member: m.id, Service: m.service}
-		return supervisor.Run(alive, cfg, transport, supervisor.Hooks{
+		cfg := supervisor.Config{Member: m.id, Service: m.service, Allow: m.allow}
+		return supervisor.Run(alive, cfg, m.transport, supervisor.Hooks{
 			Home:    m.homes.Set,
 			Observe: m.observe,
 			Stream:  func(stream redirect.Stream, _ supervisor.Home) { m.answer(stream) },
@@ -58,7 +61,7 @@ func (m *member) run(ctx context.Context, transport redirect.Transport) error {
 		defer stop()
 		sessions, ctx := errgroup.WithContext(ctx)
 		for _, c := range m.children {
-			sessions.Go(func() error { return c.run(ctx, transport) })
+			sessions.Go(func() error { return c.run(ctx) })
 		}
 		<-ctx.Done()
 		return sessions.Wait()
@@ -158,9 +161,9 @@ type place struct {
 	atHome  bool // gateway is the supervisor's
 }
 
-func (c *child) run(ctx context.Context, transport redirect.Transport) error {
-	cfg := session.Config{Session: c.id, Member: c.parent.id, Service: c.parent.service}
-	return session.Run(ctx, cfg, transport, &c.parent.homes, session.Hooks{
+func (c *child) run(ctx context.Context) error {
+	cfg := session.Config{Session: c.id, Member: c.parent.id, Service: c.parent.service, Allow: c.parent.allow}
+	return session.Run(ctx, cfg, c.parent.transport, &c.parent.homes, session.Hooks{
 		Observe: c.observe,
 		Stream:  func(stream redirect.Stream, _ ring.GatewayID) { c.parent.answer(stream) },
 	})

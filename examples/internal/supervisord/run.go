@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package supervisord hosts supervisors and their child sessions, each with
-// streams of its own to the gateways, over gRPC.
+// streams of its own to the gateways, over gRPC or over WebSocket.
 package supervisord
 
 import (
@@ -11,17 +11,8 @@ import (
 	"net"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/evenring/evenring/examples/internal/report"
-	"github.com/evenring/evenring/redirect/redirectgrpc"
-)
-
-const (
-	payloadQueue = 16
-	readBuffer   = 4 << 10 // a connection carries one quiet stream, and there are many
 )
 
 // Run hosts until ctx ends. Every session then says goodbye, its supervisor
@@ -43,23 +34,9 @@ func Run(ctx context.Context, cfg Config) error {
 		defer serveOps(listener, hosted.handler(), cfg.Log)()
 		cfg.Report.Write(report.Event{Kind: report.Listening, Ops: listener.Addr().String()})
 	}
-	transport := transportTo(cfg)
 	running, ctx := errgroup.WithContext(ctx)
 	for _, m := range hosted.members {
-		running.Go(func() error { return m.run(ctx, transport) })
+		running.Go(func() error { return m.run(ctx) })
 	}
 	return running.Wait()
-}
-
-func transportTo(cfg Config) redirectgrpc.Transport {
-	secure := insecure.NewCredentials()
-	if cfg.TLS != nil {
-		secure = credentials.NewTLS(cfg.TLS)
-	}
-	return redirectgrpc.Transport{
-		Credentials: secure,
-		Options:     []grpc.DialOption{grpc.WithReadBufferSize(readBuffer)},
-		Payloads:    payloadQueue,
-		Serve:       echo,
-	}
 }

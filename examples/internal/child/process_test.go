@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package child
 
 import (
 	"os"
@@ -17,20 +17,20 @@ import (
 )
 
 // child starts a process in a role, which ends with the test at the latest.
-func child(t *testing.T, role string, args ...string) (p *process, events <-chan report.Event, dir string) {
+func begin(t *testing.T, role string, args ...string) (p *Process, events <-chan report.Event, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	all := make(chan report.Event, 16)
-	p, err := start(dir, role, "child", args, func(e report.Event) { all <- e })
+	p, err := Start(dir, role, "child", args, func(e report.Event) { all <- e })
 	require.NoError(t, err)
-	t.Cleanup(p.kill)
+	t.Cleanup(p.Kill)
 	return p, all, dir
 }
 
 // childGateway starts a gateway and waits until it is ready.
-func childGateway(t *testing.T) *process {
+func childGateway(t *testing.T) *Process {
 	t.Helper()
-	p, events, _ := child(t, "gateway", "-id", "gw-1", "-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-ops", "127.0.0.1:0", "-report")
+	p, events, _ := begin(t, "gateway", "-id", "gw-1", "-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-ops", "127.0.0.1:0", "-report")
 	for _, want := range []report.Kind{report.Listening, report.Ready} {
 		require.Equal(t, want, next(t, events).Kind)
 	}
@@ -49,15 +49,15 @@ func next(t *testing.T, events <-chan report.Event) report.Event {
 }
 
 // ended waits for a process and returns how it ended.
-func ended(t *testing.T, p *process) error {
+func ended(t *testing.T, p *Process) error {
 	t.Helper()
 	select {
-	case <-p.done:
+	case <-p.Done:
 	case <-time.After(patience):
 		require.FailNow(t, "it does not end")
 	}
-	require.NotNil(t, p.cmd.ProcessState, "it has been waited for")
-	return p.err
+	require.NotNil(t, p.Cmd.ProcessState, "it has been waited for")
+	return p.Err
 }
 
 func exitCode(t *testing.T, err error) int {
@@ -69,58 +69,58 @@ func exitCode(t *testing.T, err error) int {
 
 func TestProcessStops(t *testing.T) {
 	p := childGateway(t)
-	require.NoError(t, p.stop(patience))
+	require.NoError(t, p.Stop(patience))
 	require.NoError(t, ended(t, p))
-	require.NoError(t, p.signal(syscall.SIGTERM), "one that has ended already")
-	require.NoError(t, p.stop(patience))
+	require.NoError(t, p.Signal(syscall.SIGTERM), "one that has ended already")
+	require.NoError(t, p.Stop(patience))
 }
 
 func TestProcessIsKilled(t *testing.T) {
 	p := childGateway(t)
-	p.kill()
+	p.Kill()
 	require.ErrorContains(t, ended(t, p), "signal: killed")
-	require.ErrorContains(t, p.stop(patience), "child: signal: killed")
+	require.ErrorContains(t, p.Stop(patience), "child: signal: killed")
 }
 
 func TestProcessThatDoesNotStopIsKilled(t *testing.T) {
-	p, events, _ := child(t, "test-deaf")
+	p, events, _ := begin(t, "test-deaf")
 	require.Equal(t, report.Ready, next(t, events).Kind)
-	require.EqualError(t, p.stop(50*time.Millisecond), "child did not end within 50ms")
+	require.EqualError(t, p.Stop(50*time.Millisecond), "child did not end within 50ms")
 	require.ErrorContains(t, ended(t, p), "signal: killed")
 }
 
 func TestProcessEndsWithItsParent(t *testing.T) {
 	gateway := childGateway(t)
-	supervisor, _, _ := child(t, "supervisor", "-service", "127.0.0.1:1", "-member", "edge-1")
-	for _, p := range []*process{gateway, supervisor} {
-		require.NoError(t, p.life.Close())
+	supervisor, _, _ := begin(t, "supervisor", "-service", "127.0.0.1:1", "-member", "edge-1")
+	for _, p := range []*Process{gateway, supervisor} {
+		require.NoError(t, p.Life.Close())
 		require.Equal(t, 3, exitCode(t, ended(t, p)))
 	}
 }
 
 func TestProcessWithABadReport(t *testing.T) {
-	p, events, _ := child(t, "test-babbler")
+	p, events, _ := begin(t, "test-babbler")
 	require.Equal(t, report.Ready, next(t, events).Kind)
 	require.ErrorContains(t, ended(t, p), `"no event"`)
-	require.ErrorContains(t, p.stop(patience), `"no event"`)
+	require.ErrorContains(t, p.Stop(patience), `"no event"`)
 }
 
 func TestProcessWithABadCommandLine(t *testing.T) {
 	for _, role := range []string{"gateway", "supervisor"} {
-		p, _, dir := child(t, role, "-colour", "red")
+		p, _, dir := begin(t, role, "-colour", "red")
 		require.Equal(t, 2, exitCode(t, ended(t, p)))
-		require.Contains(t, tail(dir, 100), "-colour")
+		require.Contains(t, Tail(dir, 100), "-colour")
 	}
 }
 
 func TestProcessWithoutSuchARole(t *testing.T) {
-	p, _, dir := child(t, "balancer")
+	p, _, dir := begin(t, "balancer")
 	require.Equal(t, 2, exitCode(t, ended(t, p)))
-	require.Equal(t, "== child.log\nrollout: EVENRING_ROLLOUT_ROLE is \"balancer\"; it is for this program's own use\n", tail(dir, 1))
+	require.Equal(t, "== child.log\nchild: EVENRING_CHILD_ROLE is \"balancer\"; it is for this program's own use\n", Tail(dir, 1))
 }
 
 func TestStartWithoutAPlaceForTheLog(t *testing.T) {
-	_, err := start(filepath.Join(t.TempDir(), "missing"), "gateway", "gw-1", nil, nil)
+	_, err := Start(filepath.Join(t.TempDir(), "missing"), "gateway", "gw-1", nil, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -129,10 +129,10 @@ func TestTail(t *testing.T) {
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.Empty(t, tail(dir, 2))
+	require.Empty(t, Tail(dir, 2))
 	write("b.log", strings.Repeat("early\n", 10)+"late\nlast\n")
 	write("a.log", "only\n")
 	write("c.log", "")
 	write("d.txt", "no log\n")
-	require.Equal(t, "== a.log\nonly\n== b.log\nlate\nlast\n== c.log\n\n", tail(dir, 2))
+	require.Equal(t, "== a.log\nonly\n== b.log\nlate\nlast\n== c.log\n\n", Tail(dir, 2))
 }
