@@ -25,13 +25,13 @@ func TestS43(t *testing.T) {
 		lost     func(w *sim.World, g *sim.Gateway)
 	}{
 		{"crash", 4, false, func(_ *sim.World, g *sim.Gateway) { g.Kill() }},
-		{"crash, without a peer link", 3, true, func(_ *sim.World, g *sim.Gateway) { g.Kill() }},
-		{"crash, and the Service does not know for a while", 3, false, func(w *sim.World, g *sim.Gateway) {
+		{"crash, without a peer link", 4, true, func(_ *sim.World, g *sim.Gateway) { g.Kill() }},
+		{"crash, and the Service does not know for a while", 4, false, func(w *sim.World, g *sim.Gateway) {
 			g.Kill()
 			g.InService = true
 			w.After(5*time.Second, func() { g.InService = false })
 		}},
-		{"stop without a drain", 3, false, func(_ *sim.World, g *sim.Gateway) { g.Stop() }},
+		{"stop without a drain", 4, false, func(_ *sim.World, g *sim.Gateway) { g.Stop() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -445,11 +445,11 @@ func (s *step) homeFailed() {
 }
 
 // spread divides a time so that supervisors who lose one gateway together do
-// not go on together: wait is drawn from its first four fifths, and one fifth
+// not go on together: wait is drawn from its first seven eighths, and one eighth
 // more is left for what follows the wait.
 func (s *step) spread(d time.Duration) (wait, until time.Duration) {
-	wait = pause.Scale(d, 0.8*pause.Draw(s.cfg.Jitter))
-	return wait, wait + max(d/5, 1)
+	wait = pause.Scale(d, 7./8*pause.Draw(s.cfg.Jitter))
+	return wait, wait + max(d/8, 1)
 }
 
 // giveUpHome goes to the Service, to be placed anew anywhere but at home.
