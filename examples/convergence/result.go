@@ -62,7 +62,7 @@ func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 func round2(v float64) float64 { return math.Round(v*100) / 100 }
 
 // total is the traffic of all gateways, and the most of any.
-func (r result) total() (sum traffic, most traffic) {
+func (r result) total() (sum, most traffic) {
 	for _, s := range r.Each {
 		sum.MessagesSent += s.MessagesSent
 		sum.BytesSent += s.BytesSent

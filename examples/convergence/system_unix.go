@@ -17,7 +17,7 @@ func openFiles() uint64 {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return math.MaxUint64
 	}
-	return uint64(limit.Cur)
+	return uint64(limit.Cur) //nolint:unconvert // it is signed on some systems
 }
 
 // ownCPU is how many CPU seconds this process has used.
