@@ -77,7 +77,7 @@ func call(ctx context.Context, transport wire.Kind, gateway string, secure tlsfl
 	if err != nil {
 		return nil, err
 	}
-	caller, err := wire.NewCaller(transport, gateway, cfg, false)
+	caller, err := wire.NewCaller(wire.CallerConfig{Kind: transport, Addr: gateway, TLS: cfg})
 	if err != nil {
 		return nil, fmt.Errorf("-gateway: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
+	"github.com/evenring/evenring/redirect/redirectws"
 )
 
 // gateway answers calls with what they say.
@@ -46,7 +49,29 @@ func serve(t *testing.T) string {
 	return listener.Addr().String()
 }
 
+// serveWeb is a gateway with one supervisor, over WebSocket.
+func serveWeb(t *testing.T) string {
+	gw, err := redirect.NewGateway(redirect.Config{Gateway: "a", Incarnation: 1}, redirect.Hooks{})
+	require.NoError(t, err)
+	life, end := context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	go func() { defer close(ran); gw.Run(life, nil) }()
+	t.Cleanup(func() { end(); <-ran })
+	handler, err := redirectws.NewHandler(gw, redirectws.ServerConfig{Calls: new(redirectws.CallConfig)})
+	require.NoError(t, err)
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	addr := server.Listener.Addr().String()
+	_, stream, err := redirectws.Transport{Plaintext: true, Serve: func(_ context.Context, request []byte) ([]byte, error) {
+		return append([]byte("edge-1: "), request...), nil
+	}}.Dial(t.Context(), addr, redirect.Hello{Member: "edge-1", Generation: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = stream.Close() })
+	return addr
+}
+
 func TestCall(t *testing.T) {
+	web := serveWeb(t)
 	addr := serve(t)
 	for _, row := range []struct {
 		name           string
@@ -58,6 +83,10 @@ func TestCall(t *testing.T) {
 		{"a session", []string{"-gateway", addr, "-member", "edge-1", "-session", "x", "-idempotent", "hi"}, 0, "edge-1/x: hi (idempotent)\n", ""},
 		{"nobody", []string{"-gateway", addr, "-member", "nobody", "hi"}, 1, "", "call: rpc error: code = NotFound desc = nobody has it\n"},
 		{"no gateway", []string{"-gateway", "127.0.0.1:1", "-member", "edge-1"}, 1, "", "code = Unavailable"},
+		{"over HTTP", []string{"-transport", "websocket", "-gateway", web, "-member", "edge-1", "good", "day"}, 0, "edge-1: good day\n", ""},
+		{"nobody, over HTTP", []string{"-transport", "websocket", "-gateway", web, "-member", "nobody"}, 1, "", `forward: incomplete: member "nobody"`},
+		{"no gateway, over HTTP", []string{"-transport", "websocket", "-gateway", "127.0.0.1:1", "-member", "edge-1"}, 1, "", "the request was not sent"},
+		{"no such transport", []string{"-transport", "pigeon", "-member", "edge-1"}, 2, "", "-transport"},
 		{"whom", []string{"hi"}, 2, "", "call: -member is empty\n"},
 		{"no time", []string{"-member", "edge-1", "-timeout", "-1s"}, 2, "", "call: -timeout is -1s; it must be above 0\n"},
 		{"certificates", []string{"-member", "edge-1", "-tls-ca", "/nowhere"}, 1, "", "-tls-ca"},

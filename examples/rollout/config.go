@@ -44,7 +44,7 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	fs.BoolVar(&c.surge, "surge", true, "in a rolling restart, start each replacement before its gateway stops")
 	fs.BoolVar(&c.settle, "settle", false, "after a rolling restart, even out who serves how many")
 	fs.IntVar(&c.echo, "echo", 0, "`supervisors` that are asked all the while, through gateways picked at random, from the end of the first step to that of the last")
-	fs.DurationVar(&c.echoEvery, "echo-every", 10*time.Millisecond, "each of -echo is asked so often")
+	fs.DurationVar(&c.echoEvery, "echo-every", 0, "time between two requests to one of -echo; 0: 10 ms for each of these, so that a request is sent every 10 ms")
 	transport := wire.Register(fs)
 	fs.BoolVar(&c.json, "json", false, "print one JSON object a step on standard output, and nothing else there")
 	fs.Uint64Var(&c.seed, "seed", 0, "for whatever is left to chance here; 0: from the clock")
@@ -71,8 +71,8 @@ func parseFlags(args []string, usage io.Writer) (config, error) {
 	if c.echo < 0 || c.echo > c.supervisors {
 		errs = append(errs, fmt.Errorf("-echo is %d; it can be from 0 to as many as -supervisors, %d", c.echo, c.supervisors))
 	}
-	if c.echoEvery <= 0 {
-		errs = append(errs, fmt.Errorf("-echo-every is %v; it must be above 0", c.echoEvery))
+	if c.echoEvery < 0 {
+		errs = append(errs, fmt.Errorf("-echo-every is %v; it cannot be below 0", c.echoEvery))
 	}
 	if c.timeout <= 0 {
 		errs = append(errs, fmt.Errorf("-timeout is %v; it must be above 0", c.timeout))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evenring/evenring/examples/internal/wire"
 )
 
 func TestParseFlagsDefaults(t *testing.T) {
@@ -25,12 +27,13 @@ func TestParseFlagsDefaults(t *testing.T) {
 func TestParseFlagsTakesAll(t *testing.T) {
 	c, err := parseFlags([]string{
 		"-gateways", "5", "-supervisors", "500", "-sessions", "0", "-steps", "rolling", "-surge=false", "-json",
-		"-seed", "7", "-timeout", "3m", "-propagation", "10s", "-window", "1m",
+		"-seed", "7", "-timeout", "3m", "-propagation", "10s", "-window", "1m", "-transport", "websocket", "-echo", "50", "-echo-every", "5ms",
 	}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, config{
 		gateways: 5, supervisors: 500, sessions: 0, json: true, seed: 7, timeout: 3 * time.Minute,
 		steps: []string{"start", "rolling"}, propagation: 10 * time.Second, window: time.Minute,
+		transport: wire.WebSocket, echo: 50, echoEvery: 5 * time.Millisecond,
 	}, c)
 }
 
@@ -75,6 +78,10 @@ func TestParseFlagsFaults(t *testing.T) {
 		{[]string{"-timeout", "2"}, []string{"-timeout"}},
 		{[]string{"-propagation", "0s"}, []string{"-propagation is 0s"}},
 		{[]string{"-window", "-1s"}, []string{"-window is -1s"}},
+		{[]string{"-transport", "pigeon"}, []string{"-transport", "grpc and websocket"}},
+		{[]string{"-echo", "-1"}, []string{"-echo is -1"}},
+		{[]string{"-echo", "13"}, []string{"-echo is 13", "-supervisors, 12"}},
+		{[]string{"-echo-every", "-1s"}, []string{"-echo-every is -1s"}},
 		{[]string{"-colour"}, []string{"-colour"}},
 		{[]string{"-json", "true"}, []string{"unexpected argument", `"true"`}},
 		{ // all at once
@@ -95,7 +102,7 @@ func TestParseFlagsHelp(t *testing.T) {
 	_, err := parseFlags([]string{"-help"}, &usage)
 	require.ErrorIs(t, err, flag.ErrHelp)
 	for _, name := range []string{
-		"-gateways", "-supervisors", "-sessions", "-steps", "-surge", "-json", "-seed", "-timeout", "-propagation", "-window",
+		"-gateways", "-supervisors", "-sessions", "-steps", "-surge", "-json", "-seed", "-timeout", "-propagation", "-window", "-transport", "-echo", "-echo-every",
 	} {
 		require.Contains(t, usage.String(), "  "+name)
 	}

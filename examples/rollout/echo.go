@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +21,12 @@ import (
 )
 
 const (
-	echoCallers = 16               // each with connections of its own, and so at a gateway of its own
-	echoAtOnce  = 256              // requests under way
-	echoTimeout = 10 * time.Second // for one
-	echoWord    = "echo-"          // and a number that no other request has
+	echoCallers  = 16                    // each with connections of its own, and so at gateways of its own
+	echoRenew    = time.Second           // how old a caller grows
+	echoAtOnce   = 256                   // requests under way
+	echoInterval = 10 * time.Millisecond // between two requests, whoever they are for
+	echoTimeout  = 10 * time.Second      // for one
+	echoWord     = "echo-"               // and a number that no other request has
 )
 
 // Echo is what became of the requests that were sent since the step before ended.
@@ -40,8 +43,14 @@ type Echo struct {
 
 // echoes sends requests to some supervisors, one to each every so often, through
 // gateways that the Service picks, and never a second time.
+//
+// Its callers are renewed before any connection has been idle for as long as a
+// drain takes. With HTTP/1.1 this is what saves a request: a gateway that
+// drains says with each answer that it will close the connection, and one that is idle all
+// the while does not hear it.
 type echoes struct {
-	callers []wire.Caller
+	connect func() (wire.Caller, error)
+	callers []*line
 	stopAll context.CancelFunc
 	asking  sync.WaitGroup // what sends, and what waits for an answer
 	slots   chan struct{}  // one for each request under way
@@ -53,6 +62,12 @@ type echoes struct {
 	now      *tally
 }
 
+// line is a caller, and the requests that are under way there.
+type line struct {
+	wire.Caller
+	using sync.WaitGroup
+}
+
 // tally is what became of the requests of one step.
 type tally struct {
 	Echo
@@ -60,23 +75,53 @@ type tally struct {
 	pending sync.WaitGroup // requests without an answer
 }
 
-// newEchoes begins to send.
-func newEchoes(cfg config, service string, members []string) (*echoes, error) {
+// newEchoes begins to send. connect makes a caller at the Service.
+func newEchoes(cfg config, connect func() (wire.Caller, error), members []string) (*echoes, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &echoes{stopAll: cancel, slots: make(chan struct{}, echoAtOnce), rnd: rand.New(rand.NewPCG(cfg.seed, 3)), now: new(tally)}
+	e := &echoes{
+		connect: connect, stopAll: cancel, slots: make(chan struct{}, echoAtOnce),
+		rnd: rand.New(rand.NewPCG(cfg.seed, 3)), now: new(tally),
+	}
 	for range echoCallers {
-		c, err := wire.NewCaller(cfg.transport, service, nil, true)
+		c, err := connect()
 		if err != nil {
 			return nil, errors.Join(err, e.close())
 		}
-		e.callers = append(e.callers, c)
+		e.callers = append(e.callers, &line{Caller: c})
 	}
+	every := cmp.Or(cfg.echoEvery, echoInterval*time.Duration(len(members)))
 	for i, m := range members {
-		// So that they do not all come at once, each begins a little later than the one before.
-		after := cfg.echoEvery * time.Duration(i) / time.Duration(len(members))
-		e.asking.Go(func() { e.ask(ctx, m, after, cfg.echoEvery) })
+		// One after another, and not all at once.
+		after := every * time.Duration(i) / time.Duration(len(members))
+		e.asking.Go(func() { e.ask(ctx, m, after, every) })
 	}
+	e.asking.Go(func() { e.renew(ctx) })
 	return e, nil
+}
+
+// renew puts new callers in the place of old ones, in turn. What is under way ends there.
+func (e *echoes) renew(ctx context.Context) {
+	tick := time.NewTicker(echoRenew / echoCallers)
+	defer tick.Stop()
+	for i := 0; ; i = (i + 1) % len(e.callers) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		c, err := e.connect()
+		if err != nil {
+			continue // the old one will do
+		}
+		e.mu.Lock()
+		old := e.callers[i]
+		e.callers[i] = &line{Caller: c}
+		e.mu.Unlock()
+		e.asking.Go(func() {
+			old.using.Wait()
+			_ = old.Close() // it carries nothing
+		})
+	}
 }
 
 // ask sends requests to a supervisor until ctx ends.
@@ -117,8 +162,10 @@ func (e *echoes) one(member string) {
 	n := len(e.executed)
 	e.executed, e.answered = append(e.executed, 0), append(e.answered, false)
 	caller := e.callers[e.rnd.IntN(len(e.callers))]
+	caller.using.Add(1)
 	e.mu.Unlock()
 	defer t.pending.Done()
+	defer caller.using.Done()
 
 	sent := []byte(echoWord + strconv.Itoa(n))
 	ctx, cancel := context.WithTimeout(context.Background(), echoTimeout)

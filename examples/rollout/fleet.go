@@ -19,6 +19,7 @@ import (
 
 	"github.com/evenring/evenring/examples/internal/child"
 	"github.com/evenring/evenring/examples/internal/report"
+	"github.com/evenring/evenring/examples/internal/wire"
 )
 
 // hosts is how many processes the supervisors share at most.
@@ -231,7 +232,10 @@ func (f *fleet) startEchoes() error {
 	for i := range members {
 		members[i] = "edge-" + strconv.Itoa(1+i*f.cfg.supervisors/f.cfg.echo)
 	}
-	echoes, err := newEchoes(f.cfg, f.balance.address(), members)
+	connect := func() (wire.Caller, error) {
+		return wire.NewCaller(wire.CallerConfig{Kind: f.cfg.transport, Addr: f.balance.address(), Patient: true, Dial: f.balance.dial})
+	}
+	echoes, err := newEchoes(f.cfg, connect, members)
 	if err != nil {
 		return err
 	}

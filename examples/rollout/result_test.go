@@ -22,10 +22,15 @@ func TestResultJSON(t *testing.T) {
 	failed.OK, failed.Why = false, "the spread is 2, above 1"
 	failed.Spread, failed.Lost, failed.GapMSMax, failed.GapMSP99 = 2, 3, 4.5, 0.25
 	failed.Misplaced, failed.Refused, failed.OverCap = 5, 6, 7
+	asked := rolled
+	asked.Echo = &Echo{Sent: 9, Failed: 1, Uncertain: 2, Twice: 3, MSP50: 1.5, MSP99: 2.5, MSMax: 3.5}
 	for _, row := range []struct {
 		res  result
 		line string
 	}{
+		{asked, `{"step":"rolling","gateways":3,"supervisors":12,"sessions":24,"served":{"gw-4":4},"spread":0,"lost":0,` +
+			`"moved":12,"max_moves":1,"gap_ms_max":0,"gap_ms_p99":0,"misplaced_sessions":0,"refused":0,"over_cap":0,` +
+			`"echo_sent":9,"echo_failed":1,"echo_uncertain":2,"echo_twice":3,"echo_ms_p50":1.5,"echo_ms_p99":2.5,"echo_ms_max":3.5,"seconds":3.1,"ok":true}`},
 		{rolled, `{"step":"rolling","gateways":3,"supervisors":12,"sessions":24,"served":{"gw-4":4},"spread":0,"lost":0,` +
 			`"moved":12,"max_moves":1,"gap_ms_max":0,"gap_ms_p99":0,"misplaced_sessions":0,"refused":0,"over_cap":0,"seconds":3.1,"ok":true}`},
 		{failed, `{"step":"rolling","gateways":3,"supervisors":12,"sessions":24,"served":{"gw-4":4},"spread":2,"lost":3,` +

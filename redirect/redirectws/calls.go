@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/evenring/evenring/placement/roster"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/forward"
 )
@@ -111,6 +112,11 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := bounded(ctx, cmp.Or(c.Timeout, span(h.cfg.Calls.Timeout)))
 	defer cancel()
 	answer, err := forward.Call(ctx, h.cfg.Calls.Forward, h.gw, h.cfg.Calls.Peers, req, h.cfg.Calls.Hooks)
+	if h.gw.Ready().Supervisors.Reason == roster.ReasonDraining {
+		// The connection is closed soon. Better between two requests than under one,
+		// of which nobody could say whether it was executed.
+		w.Header().Set("Connection", "close")
+	}
 	status, reply := callReply(answer, err)
 	data, err := encode(reply)
 	give(w, status, data, err)

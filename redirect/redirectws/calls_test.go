@@ -114,6 +114,32 @@ func TestS21Call(t *testing.T) {
 	told(t, err, http.StatusBadRequest, "member")
 }
 
+// A gateway that hands over asks its callers to connect anew, with each answer.
+func TestDrainingCallersConnectAnew(t *testing.T) {
+	f := newFleet()
+	a := f.start(t, "a", taking)
+	f.complete(t)
+	dial(t, answeringAs("s"), a.addr, hello("s", 1))
+	ask := func() *http.Response {
+		request, err := http.NewRequestWithContext(inTime(t), http.MethodPost, "http://"+a.addr+CallPath, strings.NewReader(`{"member":"s"}`))
+		require.NoError(t, err)
+		request.Header.Set("Content-Type", "application/json")
+		carrier := &http.Transport{}
+		t.Cleanup(carrier.CloseIdleConnections)
+		response, err := carrier.RoundTrip(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		return response
+	}
+	require.False(t, ask().Close)
+	_, err := a.StartDrain(func(redirect.Departure) {})
+	require.NoError(t, err)
+	require.True(t, ask().Close)
+	a.StopDrain()
+	require.False(t, ask().Close)
+}
+
 func TestCallSession(t *testing.T) {
 	f := newFleet()
 	a, b := f.start(t, "a", taking), f.start(t, "b", taking)

@@ -19,9 +19,12 @@ import (
 )
 
 const (
-	postIdle    = 90 * time.Second // how long a connection that nobody uses is kept
-	postConns   = 64               // of those, at one address
-	dialTimeout = 5 * time.Second  // for a connection, even if nobody waits for it any more
+	// postIdle is how long a connection that nobody uses is kept. A gateway that stops closes
+	// it, and a request that goes out at that moment is lost, maybe executed; so
+	// this is shorter than any drain.
+	postIdle    = 2 * time.Second
+	postConns   = 64              // connections kept, at one address
+	dialTimeout = 5 * time.Second // for a connection, even if nobody waits for it any more
 )
 
 var errSecurity = errors.New("set TLS, or Plaintext: one of the two")

@@ -11,7 +11,8 @@
 //	           /readyz says no, so that the Service does not send anybody yet
 //	serving    knows the loads of the others, or has waited long enough for them
 //	draining   takes nobody new and hands over whom it serves, in a time that
-//	           is known at the start; /readyz says no, /healthz still yes
+//	           is known at the start; /readyz says no, /healthz still yes; callers
+//	           are answered to the end, and over HTTP told with each answer to connect anew
 //	           leaves the fleet, tells what sessions are left to end, and returns
 //
 // A gateway that serves, and that discovery has listed and lists no more, stands aside: after

@@ -17,6 +17,7 @@ import (
 
 	"github.com/evenring/evenring/examples/internal/gatewayd"
 	"github.com/evenring/evenring/examples/internal/tlsflags"
+	"github.com/evenring/evenring/examples/internal/wire"
 	"github.com/evenring/evenring/ring"
 )
 
@@ -42,7 +43,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestFlagsAndEnvironment(t *testing.T) {
-	env := map[string]string{"EVENRING_ID": "a", "EVENRING_LISTEN": "10.0.0.1:7000", "EVENRING_JOIN": "x:1", "EVENRING_TLS_CA": "ca.pem", "EVENRING_REPORT": "true"}
+	env := map[string]string{"EVENRING_ID": "a", "EVENRING_LISTEN": "10.0.0.1:7000", "EVENRING_JOIN": "x:1", "EVENRING_TLS_CA": "ca.pem", "EVENRING_REPORT": "true", "EVENRING_TRANSPORT": "websocket"}
 	var stdout, stderr bytes.Buffer
 	c, err := gatewayd.Parse([]string{
 		"-listen", ":7000", "-endpoint", "10.0.0.1:7000", "-join", "seed-1:7946, seed-2:7946", "-window", "1s", "-log-level", "debug", "-log-format", "json",
@@ -53,6 +54,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	require.Equal(t, ":7000", c.Listen)
 	require.Equal(t, []string{"seed-1:7946", "seed-2:7946"}, c.Join)
 	require.Equal(t, time.Second, c.Window)
+	require.Equal(t, wire.WebSocket, c.Transport)
 	require.Equal(t, tlsflags.Flags{Cert: "cert.pem", Key: "key.pem", CA: "ca.pem"}, c.TLS)
 	require.NotNil(t, c.Report)
 	c.Log.Debug("hear", "me", 1)
@@ -93,6 +95,7 @@ func TestBadFlagsNameTheFlag(t *testing.T) {
 		"a log level":              {[]string{"-log-level", "loud"}, []string{"-log-level"}},
 		"a log format":             {[]string{"-log-format", "xml"}, []string{"-log-format"}},
 		"several at once":          {[]string{"-ops", "here", "-log-format", "xml", "-peer-wait", "-1s"}, []string{"-ops", "-log-format", "-peer-wait"}},
+		"a transport":              {[]string{"-transport", "pigeon"}, []string{"-transport", "grpc and websocket"}},
 		"no flag":                  {[]string{"-colour", "red"}, []string{"-colour"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,6 +107,8 @@ func TestBadFlagsNameTheFlag(t *testing.T) {
 	}
 	_, err := gatewayd.New(gatewayd.Config{TLS: tlsflags.Flags{CA: "/nowhere"}})
 	require.ErrorContains(t, err, "-tls-ca")
+	_, err = gatewayd.New(gatewayd.Config{Transport: 7})
+	require.ErrorContains(t, err, "-transport")
 }
 
 func TestGossipKey(t *testing.T) {

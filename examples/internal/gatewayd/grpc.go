@@ -32,9 +32,6 @@ func transportCredentials(cfg *tls.Config) credentials.TransportCredentials {
 
 func (s grpcServer) serve(l net.Listener) error { return s.Serve(l) }
 
-// retire has nothing to do: HTTP/2 can turn a request away that it has not looked at.
-func (s grpcServer) retire() {}
-
 func (s grpcServer) shutdown(patience time.Duration) {
 	hard := time.AfterFunc(patience, s.Stop)
 	defer hard.Stop()

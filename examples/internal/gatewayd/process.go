@@ -196,7 +196,6 @@ func (p *process) expiries() {
 // discovery has led to ends first, and this one goes on with whom it has left.
 func (p *process) handOver(ctx context.Context) error {
 	p.phase.Store(int32(draining))
-	p.front.retire()
 	p.unheed()
 	p.heeding.Wait()
 	stats := p.gateway.Stats()

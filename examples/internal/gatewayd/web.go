@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/evenring/evenring/redirect/redirectws"
@@ -16,10 +15,10 @@ import (
 
 // webServer serves over WebSocket and HTTP.
 type webServer struct {
-	http     *http.Server
-	handler  *redirectws.Handler
-	retiring atomic.Bool
-	serving  sync.RWMutex // each request reads; stop writes
+	http    *http.Server
+	handler *redirectws.Handler
+	serving sync.RWMutex // each request reads; cut writes
+	halt    sync.Once
 }
 
 func (p *process) newWebServer(cfg redirectws.ServerConfig) (server, error) {
@@ -42,9 +41,6 @@ func (s *webServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.serving.RUnlock()
-	if s.retiring.Load() {
-		w.Header().Set("Connection", "close")
-	}
 	s.handler.ServeHTTP(w, r)
 }
 
@@ -55,11 +51,6 @@ func (s *webServer) serve(l net.Listener) error {
 	return s.http.Serve(l)
 }
 
-// retire tells callers with each answer. A request on a connection that is being
-// closed is lost, and nobody knows whether it was executed; so they are to leave
-// before that.
-func (s *webServer) retire() { s.retiring.Store(true) }
-
 func (s *webServer) shutdown(patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -69,11 +60,12 @@ func (s *webServer) shutdown(patience time.Duration) {
 	both.Wait()
 }
 
-func (s *webServer) stop() {
+func (s *webServer) stop() { s.halt.Do(s.cut) }
+
+func (s *webServer) cut() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = s.http.Close()
 	_ = s.handler.Shutdown(now)
-	s.serving.Lock()
-	s.serving.Unlock() //nolint:staticcheck // to have waited is all
+	s.serving.Lock() // for good
 }

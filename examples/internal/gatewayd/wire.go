@@ -17,8 +17,6 @@ import (
 type server interface {
 	// serve blocks until the server is shut down, or cannot go on.
 	serve(net.Listener) error
-	// retire asks callers to connect anew, and that is elsewhere, while they are answered as ever.
-	retire()
 	// shutdown takes nothing new, and ends the connections as they come to rest. It
 	// does not end the streams, and cuts off what lasts longer than patience.
 	shutdown(patience time.Duration)

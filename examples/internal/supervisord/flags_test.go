@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/evenring/evenring/examples/internal/report"
 	"github.com/evenring/evenring/examples/internal/tlsflags/tlstest"
+	"github.com/evenring/evenring/examples/internal/wire"
 	"github.com/evenring/evenring/ring"
 )
 
@@ -37,6 +37,11 @@ func TestParse(t *testing.T) {
 		"from the environment": {
 			env:  map[string]string{"EVENRING_SERVICE": "gw:2", "EVENRING_MEMBER": "a, b", "EVENRING_SESSIONS": "5"},
 			want: Config{Service: "gw:2", Members: []ring.MemberID{"a", "b"}, Sessions: 5},
+		},
+		"over WebSocket": {
+			args: []string{"-member", "m", "-transport", "websocket"},
+			env:  map[string]string{"EVENRING_TRANSPORT": "grpc"},
+			want: Config{Service: "127.0.0.1:7000", Members: []ring.MemberID{"m"}, Sessions: 2, Transport: wire.WebSocket},
 		},
 		"the flag wins": {
 			args: []string{"-service", "gw:1", "-member", "a"},
@@ -74,6 +79,8 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{args: []string{"-member", "m", "-sessions", "few"}, want: "-sessions"},
 		{args: []string{"-member", "m", "-log-level", "loud"}, want: "-log-level"},
 		{args: []string{"-member", "m", "-tls-cert", "only.pem"}, want: "-tls-cert"},
+		{args: []string{"-member", "m", "-transport", "carrier-pigeon"}, want: "-transport"},
+		{args: []string{"-member", "m"}, env: map[string]string{"EVENRING_TRANSPORT": "x"}, want: "EVENRING_TRANSPORT (flag -transport)"},
 		{args: []string{"-member", "m"}, env: map[string]string{"EVENRING_COUNT": "few"}, want: "EVENRING_COUNT (flag -count)"},
 	} {
 		_, err := Parse(row.args, environment(row.env), io.Discard, io.Discard)
@@ -103,14 +110,18 @@ func TestWhereOutputGoes(t *testing.T) {
 }
 
 func TestMutualTLS(t *testing.T) {
+	everyTransport(t, mutualTLS)
+}
+
+func mutualTLS(t *testing.T, kind wire.Kind) {
 	ours := tlstest.NewAuthority(t)
 	server, err := ours.Issue(t, "gateway").Server()
 	require.NoError(t, err)
-	gw := alone(t, gateOptions{credentials: credentials.NewTLS(server)})
+	gw := alone(t, gateOptions{transport: kind, tls: server})
 
 	files := ours.Issue(t, "edge-1")
 	cfg, err := Parse([]string{
-		"-service", gw.addr, "-member", "edge-1", "-sessions", "1",
+		"-service", gw.addr, "-member", "edge-1", "-sessions", "1", "-transport", kind.String(),
 		"-tls-cert", files.Cert, "-tls-key", files.Key, "-tls-ca", files.CA,
 	}, environment(nil), io.Discard, io.Discard)
 	require.NoError(t, err)

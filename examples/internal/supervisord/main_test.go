@@ -4,9 +4,11 @@ package supervisord
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -19,10 +21,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/evenring/evenring/examples/internal/report"
+	"github.com/evenring/evenring/examples/internal/wire"
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/placement/roster"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/redirectgrpc"
+	"github.com/evenring/evenring/redirect/redirectws"
 	"github.com/evenring/evenring/ring"
 )
 
@@ -129,21 +133,38 @@ type gate struct {
 
 // gateOptions is what differs between tests.
 type gateOptions struct {
-	credentials credentials.TransportCredentials
-	serve       func(context.Context, *redirectgrpc.ServerStream) error
+	transport wire.Kind
+	tls       *tls.Config // nil: plaintext
+	serve     func(context.Context, talker) error
+}
+
+// talker is a stream as the gateway's application sees it, over any transport.
+type talker interface {
+	payloads
+	Hello() redirect.Hello
+}
+
+// everyTransport runs a test over each transport.
+func everyTransport(t *testing.T, test func(*testing.T, wire.Kind)) {
+	for _, kind := range []wire.Kind{wire.GRPC, wire.WebSocket} {
+		t.Run(kind.String(), func(t *testing.T) { test(t, kind) })
+	}
 }
 
 func newGates() *gates { return &gates{all: make(map[ring.GatewayID]*gate)} }
 
 func (g *gates) start(t testing.TB, id ring.GatewayID, o gateOptions) *gate {
-	if o.credentials == nil {
-		o.credentials = insecure.NewCredentials()
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	one := &gate{addr: listener.Addr().String(), listener: &cuttable{Listener: listener}}
 
-	peers := &redirectgrpc.Peers{Credentials: insecure.NewCredentials()}
+	var peers interface {
+		redirect.Peers
+		Close() error
+	} = &redirectgrpc.Peers{Credentials: insecure.NewCredentials()}
+	if o.transport == wire.WebSocket {
+		peers = &redirectws.Peers{Plaintext: true}
+	}
 	t.Cleanup(func() { require.NoError(t, peers.Close()) })
 	one.Gateway, err = redirect.NewGateway(redirect.Config{
 		Gateway:     id,
@@ -158,17 +179,56 @@ func (g *gates) start(t testing.TB, id ring.GatewayID, o gateOptions) *gate {
 	running.Go(func() { one.Run(ctx, from{g, id}) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 
-	options := append(redirectgrpc.ServerOptions(), grpc.Creds(o.credentials), grpc.WaitForHandlers(true))
-	server := grpc.NewServer(options...)
-	require.NoError(t, redirectgrpc.Register(server, one.Gateway, redirectgrpc.ServerConfig{Serve: o.serve}))
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(one.listener) })
-	t.Cleanup(func() { server.Stop(); serving.Wait() })
+	if o.transport == wire.WebSocket {
+		serveWeb(t, one, o)
+	} else {
+		serveGRPC(t, one, o)
+	}
 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all[id] = one
 	return one
+}
+
+func serveGRPC(t testing.TB, one *gate, o gateOptions) {
+	secure := insecure.NewCredentials()
+	if o.tls != nil {
+		secure = credentials.NewTLS(o.tls)
+	}
+	options := append(redirectgrpc.ServerOptions(), grpc.Creds(secure), grpc.WaitForHandlers(true))
+	server := grpc.NewServer(options...)
+	var cfg redirectgrpc.ServerConfig
+	if o.serve != nil {
+		cfg.Serve = func(ctx context.Context, s *redirectgrpc.ServerStream) error { return o.serve(ctx, s) }
+	}
+	require.NoError(t, redirectgrpc.Register(server, one.Gateway, cfg))
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(one.listener) })
+	t.Cleanup(func() { server.Stop(); serving.Wait() })
+}
+
+func serveWeb(t testing.TB, one *gate, o gateOptions) {
+	var cfg redirectws.ServerConfig
+	if o.serve != nil {
+		cfg.Serve = func(ctx context.Context, s *redirectws.ServerStream) error { return o.serve(ctx, s) }
+	}
+	handler, err := redirectws.NewHandler(one.Gateway, cfg)
+	require.NoError(t, err)
+	server := &http.Server{Handler: handler, TLSConfig: o.tls, ReadHeaderTimeout: patience}
+	serve := func() error { return server.Serve(one.listener) }
+	if o.tls != nil {
+		serve = func() error { return server.ServeTLS(one.listener, "", "") }
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = serve() })
+	t.Cleanup(func() {
+		_ = server.Close()
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = handler.Shutdown(now)
+		serving.Wait()
+	})
 }
 
 // meet makes the gateways know each other.

@@ -7,6 +7,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -28,20 +31,38 @@ type Caller interface {
 	Close() error
 }
 
-// NewCaller returns a caller at a gateway, or at the Service in front of all.
-// secure may be nil: plaintext. patient waits for a connection as long as a call may
-// last: over gRPC, one that cannot be had fails the call otherwise.
-func NewCaller(kind Kind, addr string, secure *tls.Config, patient bool) (Caller, error) {
-	if kind == WebSocket {
-		return &webCaller{redirectws.Caller{TLS: secure, Plaintext: secure == nil}, addr}, nil
+// CallerConfig says how a caller connects.
+type CallerConfig struct {
+	Kind Kind
+	Addr string      // of a gateway, or of the Service in front of all
+	TLS  *tls.Config // nil: plaintext
+
+	// Patient waits for a connection as long as a call may last. Over gRPC, one that
+	// cannot be had fails the call otherwise, and others for a second after it.
+	Patient bool
+
+	// Dial makes the connections. nil: as programs do, by way of a proxy if the environment names one.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+}
+
+// NewCaller returns a caller. Its connections are made when they are needed.
+func NewCaller(cfg CallerConfig) (Caller, error) {
+	if cfg.Kind == WebSocket {
+		return newWebCaller(cfg), nil
 	}
-	creds := insecure.NewCredentials()
-	if secure != nil {
-		creds = credentials.NewTLS(secure)
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(cfg.Patient)),
 	}
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.WaitForReady(patient)))
+	if cfg.TLS != nil {
+		options[0] = grpc.WithTransportCredentials(credentials.NewTLS(cfg.TLS))
+	}
+	if cfg.Dial != nil {
+		options = append(options, grpc.WithContextDialer(cfg.Dial))
+	}
+	conn, err := grpc.NewClient(cfg.Addr, options...)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", addr, err)
+		return nil, fmt.Errorf("%q: %w", cfg.Addr, err)
 	}
 	return grpcCaller{conn}, nil
 }
@@ -49,6 +70,16 @@ func NewCaller(kind Kind, addr string, secure *tls.Config, patient bool) (Caller
 type webCaller struct {
 	redirectws.Caller
 	addr string
+}
+
+func newWebCaller(cfg CallerConfig) *webCaller {
+	c := &webCaller{redirectws.Caller{TLS: cfg.TLS, Plaintext: cfg.TLS == nil}, cfg.Addr}
+	if cfg.Dial != nil {
+		c.HTTP = &http.Transport{
+			DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return cfg.Dial(ctx, addr) },
+		}
+	}
+	return c
 }
 
 func (c *webCaller) Call(ctx context.Context, req redirect.Request) ([]byte, error) {
@@ -65,8 +96,8 @@ func (c grpcCaller) Call(ctx context.Context, req redirect.Request) ([]byte, err
 }
 
 // MayBeExecuted reports whether a request may have been executed, of which a
-// [Caller] has returned err. Over gRPC, what a gateway says and what is said when the
-// connection to it has broken is the same Unavailable; it is taken for the latter.
+// [Caller] has returned err. Over gRPC, the status is Unavailable both when a gateway says so and
+// when the connection to it has broken; the text tells which.
 func MayBeExecuted(err error) bool {
 	s, ok := status.FromError(err)
 	if !ok {
@@ -75,6 +106,8 @@ func MayBeExecuted(err error) bool {
 	switch s.Code() {
 	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted:
 		return false
+	case codes.Unavailable:
+		return !strings.HasPrefix(s.Message(), "forward: ")
 	default:
 		return err != nil
 	}
