@@ -17,7 +17,7 @@ import (
 	"github.com/evenring/evenring/ring"
 )
 
-// seeds returns how many seeds to run: n, or what EVENRING_SEEDS says.
+// seeds returns how many seeds to run: n, a tenth under the race detector, or what EVENRING_SEEDS says.
 func seeds(t *testing.T, n uint64) uint64 {
 	t.Helper()
 	if text := os.Getenv("EVENRING_SEEDS"); text != "" {
@@ -25,7 +25,7 @@ func seeds(t *testing.T, n uint64) uint64 {
 		require.NoError(t, err, "EVENRING_SEEDS")
 		return more
 	}
-	return n
+	return max(1, n/seedsDivisor)
 }
 
 // worst is the spread that a burst may end with: on more than three gateways
@@ -225,7 +225,9 @@ func TestRestartAllOfAnUnevenFleet(t *testing.T) {
 			}
 			mean := float64(total) / float64(n)
 			t.Logf("mean spread %.2f", mean)
-			require.LessOrEqual(t, mean, c.mean)
+			if n >= 100 { // the mean of a few says little
+				require.LessOrEqual(t, mean, c.mean)
+			}
 		})
 	}
 }
