@@ -60,7 +60,7 @@ func simulate(ctx context.Context, cfg config, show *screen) ([]string, error) {
 		rows := make([]herd.Figures, len(ways)*len(refreshes))
 		err := each(ctx, len(rows), func(i int) (err error) {
 			wave := herd.Wave{
-				Gateways: gateways, Supervisors: cfg.supervisors, Over: cfg.over, Seed: cfg.first,
+				Gateways: gateways, Supervisors: cfg.supervisors[0], Over: cfg.over, Seed: cfg.first,
 				Refresh: refreshes[i%len(refreshes)],
 			}
 			rows[i], err = ways[i/len(refreshes)].Measure(wave, cfg.seeds)

@@ -1,8 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Simulate answers what a fleet would do that is larger than this machine, on a
-// virtual clock and without a socket. With -herd a whole fleet of newcomers arrives at once, through a
-// Service that picks a gateway at random, while the gateways' views are stale:
+// Simulate answers what a fleet would do that is larger than this machine, without a socket.
+//
+// With -plan it carries a plan out, a decision at a time, by the real rules:
+//
+//	go run ./examples/simulate -plan rolling -gateways 1000 -supervisors 10000000
+//
+// All begin with a fleet that nobody is on, and supervisors that arrive through a Service that picks
+// a gateway at random. Then
+//
+//	rolling    each gateway is restarted, one after the other; with -surge=false each
+//	           stops before its replacement starts, which leaves the last one empty
+//	crash      a tenth of the gateways is lost at once
+//	burst      every stream breaks at once, and everybody comes back through the Service
+//	scale-up   half the gateways join once half the supervisors are there, and then the others arrive
+//	partition  two halves do not hear each other while the last tenth arrives, and then they do
+//
+// and with -settle the fewest moves that make it even. -plot draws what happened, -json prints one object. A supervisor takes
+// seven bytes; what a decision costs is processor time, with the naming, asking and counting around it. With -grow the
+// plan, burst if none is given, is run on fleets of many sizes, and a table shows how the cost grows:
+//
+//	go run ./examples/simulate -grow -plot growth.svg
+//
+// Figures of one machine are kept in the directory results.
+//
+// With -herd a whole fleet of newcomers arrives at once on a virtual clock, while the gateways' views are stale:
 //
 //	go run ./examples/simulate -herd
 //
@@ -16,7 +38,7 @@
 // The simple ways share one array of loads, count a supervisor as soon as it is placed, and are told the
 // cap that the wave will end with: more than a gateway could know.
 //
-// The exit status is 1 if one of this library's targets is missed, each named; 2 for a bad command line.
+// The exit status is 1 if a plan's promise is broken, or one of this library's targets is missed, each named; 2 for a bad command line.
 package main
 
 import (
@@ -27,81 +49,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
-	"time"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-// config is what the command line says.
-type config struct {
-	gateways      []int
-	supervisors   int
-	seeds         int
-	first         uint64
-	ways          []string
-	over          time.Duration
-	interleavings int
-	json          bool
-}
-
-// parse reads the command line. Every fault names its flag.
-func parse(args []string, usage io.Writer) (config, error) {
-	var c config
-	fs := flag.NewFlagSet("simulate", flag.ContinueOnError)
-	fs.SetOutput(usage)
-	herd := fs.Bool("herd", false, "let a whole fleet arrive at once on stale views")
-	gateways := fs.String("gateways", "3,16,128", "numbers of gateways, with commas")
-	fs.IntVar(&c.supervisors, "supervisors", 10_000, "supervisors")
-	fs.IntVar(&c.seeds, "seeds", 3, "seeds for each row")
-	fs.Uint64Var(&c.first, "seed", 0, "the first seed")
-	names := fs.String("ways", "all", "rows: all, or some of "+strings.Join(wayNames(), ","))
-	fs.DurationVar(&c.over, "over", 0, "spread the arrivals over so much time; 0: all at once")
-	fs.IntVar(&c.interleavings, "interleavings", 10_000, "seeds for the small fleets; 0: leave them out")
-	fs.BoolVar(&c.json, "json", false, "print one JSON object a row on standard output, and nothing else there")
-	if err := fs.Parse(args); err != nil {
-		return config{}, err
-	}
-	var errs []error
-	if fs.NArg() > 0 {
-		errs = append(errs, fmt.Errorf("unexpected argument %q", fs.Arg(0)))
-	}
-	if !*herd {
-		errs = append(errs, errors.New("nothing to simulate: give -herd"))
-	}
-	for text := range strings.SplitSeq(*gateways, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			errs = append(errs, fmt.Errorf("-gateways: %q is no number of gateways", text))
-		}
-		c.gateways = append(c.gateways, n)
-	}
-	if c.supervisors < 1 {
-		errs = append(errs, fmt.Errorf("-supervisors is %d; at least 1 is needed", c.supervisors))
-	}
-	if c.seeds < 1 {
-		errs = append(errs, fmt.Errorf("-seeds is %d; at least 1 is needed", c.seeds))
-	}
-	if c.over < 0 {
-		errs = append(errs, fmt.Errorf("-over is %v; it cannot be below 0", c.over))
-	}
-	if c.interleavings < 0 {
-		errs = append(errs, fmt.Errorf("-interleavings is %d; it cannot be below 0", c.interleavings))
-	}
-	c.ways = wayNames()
-	if *names != "all" {
-		c.ways = strings.Split(*names, ",")
-	}
-	for _, name := range c.ways {
-		if !slices.Contains(wayNames(), name) {
-			errs = append(errs, fmt.Errorf("-ways: no way is called %q; there are %s", name, strings.Join(wayNames(), ", ")))
-		}
-	}
-	return c, errors.Join(errs...)
-}
 
 func run(args []string, stdout, stderr io.Writer) int {
 	cfg, err := parse(args, stderr)
@@ -114,26 +65,36 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	missed, err := simulate(ctx, cfg, printer(cfg.json, stdout))
-	if err != nil {
-		fmt.Fprintln(stderr, "simulate:", err)
-		return 1
-	}
 	people := stdout
 	if cfg.json {
 		people = stderr
 	}
-	return verdict(missed, people)
+	if cfg.herd {
+		missed, err := simulate(ctx, cfg, printer(cfg.json, stdout))
+		return verdict(err, missed, "MISSED:", "Every target is met.", people, stderr)
+	}
+	pic, err := newPicture(cfg.plot)
+	if err != nil {
+		fmt.Fprintln(stderr, "simulate: -plot:", err)
+		return 2
+	}
+	broken, err := scaled(ctx, cfg, pic, stdout, people, stderr)
+	err = pic.close(err)
+	return verdict(err, broken, "BROKEN:", "Every promise is kept.", people, stderr)
 }
 
-// verdict names what was missed, and returns the exit status.
-func verdict(missed []string, people io.Writer) int {
+// verdict names what was missed, or why there is no verdict, and returns the exit status.
+func verdict(err error, missed []string, word, well string, people, stderr io.Writer) int {
+	if err != nil {
+		fmt.Fprintln(stderr, "simulate:", err)
+		return 1
+	}
 	for _, m := range missed {
-		fmt.Fprintln(people, "MISSED:", m)
+		fmt.Fprintln(people, word, m)
 	}
 	if len(missed) > 0 {
 		return 1
 	}
-	fmt.Fprintln(people, "Every target is met.")
+	fmt.Fprintln(people, well)
 	return 0
 }

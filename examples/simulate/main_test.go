@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,8 +58,14 @@ func TestJSON(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	var out bytes.Buffer
-	require.Equal(t, 1, verdict([]string{"this", "that"}, &out))
+	require.Equal(t, 1, verdict(nil, []string{"this", "that"}, "MISSED:", "Well.", &out, io.Discard))
 	require.Equal(t, "MISSED: this\nMISSED: that\n", out.String())
+	out.Reset()
+	require.Equal(t, 0, verdict(nil, nil, "MISSED:", "Well.", &out, io.Discard))
+	require.Equal(t, "Well.\n", out.String())
+	out.Reset()
+	require.Equal(t, 1, verdict(io.ErrShortWrite, nil, "MISSED:", "Well.", io.Discard, &out))
+	require.Equal(t, "simulate: short write\n", out.String())
 }
 
 // A small fleet that cannot meet its target is named with its first seed.
@@ -78,15 +85,28 @@ func TestInterrupted(t *testing.T) {
 
 func TestFaultsNameTheirFlag(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"", "nothing to simulate: give -herd"},
+		{"", "nothing to simulate: give -herd, -plan or -grow"},
 		{"-herd more", `unexpected argument "more"`},
 		{"-herd -gateways 3,x", `-gateways: "x"`},
 		{"-herd -gateways 0", `-gateways: "0"`},
-		{"-herd -supervisors 0", "-supervisors is 0"},
+		{"-herd -supervisors 0", `-supervisors: "0" is no number of supervisors`},
+		{"-herd -supervisors 1,2", `-supervisors: "1,2"; -herd takes one number`},
 		{"-herd -seeds 0", "-seeds is 0"},
 		{"-herd -over -1s", "-over is -1s"},
 		{"-herd -interleavings -1", "-interleavings is -1"},
 		{"-herd -ways owner,best", `-ways: no way is called "best"`},
+		{"-herd -plan rolling", "-plan does not go with -herd"},
+		{"-herd -grow -plot a.png", "-plot does not go with -herd"},
+		{"-plan rolling -seeds 3", "-seeds goes with -herd alone"},
+		{"-grow -over 1s", "-over goes with -herd alone"},
+		{"-plan storm", `-plan: no plan is called "storm"; there are rolling, crash, burst, scale-up, partition`},
+		{"-plan crash -gateways 2,3", `-gateways: "2,3"; -plan takes one number`},
+		{"-plan crash -supervisors 2,3", `-supervisors: "2,3"; -plan takes one number`},
+		{"-plan crash -gateways 1", "-gateways: a plan takes from 2 to 10000, and not 1"},
+		{"-grow -gateways 3,10001", "and not 10001"},
+		{"-plan crash -supervisors 1000000001", "-supervisors: a plan takes at most 1000000000, and not 1000000001"},
+		{"-plan crash -plot a.gif", `-plot: "a.gif" ends neither in .png nor in .svg`},
+		{"-plan crash -plot " + filepath.Join(t.TempDir(), "none", "a.png"), "-plot: open "},
 		{"-nonsense", "nonsense"},
 	} {
 		var stderr bytes.Buffer

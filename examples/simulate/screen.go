@@ -32,7 +32,7 @@ func (s *screen) figures(cfg config, gateways int, ways []herd.Way, rows []herd.
 		return encode(s.enc, rows)
 	}
 	fmt.Fprintf(s.to, "%d supervisors arrive on %d gateways; views refreshed every 1 %% | 10 %% | never; %d seeds from %d on\n",
-		cfg.supervisors, gateways, cfg.seeds, cfg.first)
+		cfg.supervisors[0], gateways, cfg.seeds, cfg.first)
 	w := tabwriter.NewWriter(s.to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tworst overshoot, %\tworst spread\tdials: mean, most\tasks: mean, most\t")
 	for i, way := range ways {
