@@ -161,6 +161,9 @@ func (a *Admission) Answered(now time.Time, p *Admitting, answer placement.Answe
 	a.expire(now)
 	a.step(now, roster.Heard{Gateway: answer.Gateway})
 	a.step(now, roster.Hinted{Reports: answer.Reports})
+	if now.Sub(p.asked) >= a.cfg.Reserve {
+		answer.Yes = false // the place is kept no longer: this process, or its machine, stood still
+	}
 	if p.errand != nil {
 		p.errand.yes = answer.Yes && answer.Gateway == p.errand.to
 	}

@@ -137,7 +137,7 @@ func (a *Admission) askErrand(now time.Time, p *Admitting) {
 // this gateway has not lost so many meanwhile that it would end below it.
 func (a *Admission) finishErrand(now time.Time, p *Admitting) {
 	to, ok := a.roster.Gateway(p.errand.to)
-	if !p.errand.yes || !ok || a.remaining() < p.errand.limit {
+	if !p.errand.yes || !ok || !to.Placeable() || a.remaining() < p.errand.limit {
 		delete(a.settling, p.hello.Member)
 		p.Err, p.Done = ErrNoRoom, true
 		return

@@ -223,3 +223,28 @@ func TestSightOfOneOnHold(t *testing.T) {
 	p.Step(p.now, roster.Tick{})
 	require.Empty(t, p.Sight(p.now, member(0)).Where[0].At)
 }
+
+// The target may begin to stop, or be lost, after it has said yes; and a yes
+// that comes when the place has expired is none.
+func TestMoveToHeedsWhatHappenedMeanwhile(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after func(p *pair)
+		want  error
+	}{
+		{"nothing", func(*pair) {}, nil},
+		{"the target drains", func(p *pair) { p.peer("B", placement.Draining, 3, 0) }, redirect.ErrNoRoom},
+		{"just in time", func(p *pair) { p.now = p.now.Add(redirect.DefaultReserve - 1) }, nil},
+		{"the place has expired", func(p *pair) { p.now = p.now.Add(redirect.DefaultReserve) }, redirect.ErrNoRoom},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newSettling(t, 6, 0)
+			m, err := p.MoveTo(p.now, member(0), "B", 3)
+			require.NoError(t, err)
+			c.after(p)
+			p.Answered(p.now, m, yes(2, 0, 1))
+			require.True(t, m.Done)
+			require.ErrorIs(t, m.Err, c.want)
+		})
+	}
+}

@@ -183,11 +183,20 @@ func (r *Roster) sweep(now time.Time) {
 		switch {
 		case now.Before(rec.expires):
 			r.wake(rec.expires)
-		case !r.doubtful && (hears || rec.delisted):
+		case !r.doubtful && (hears || rec.delisted || r.unlisted(rec)):
 			r.readiness.forget(rec.id)
 			r.strike(rec)
 		default:
 			r.setSuspect(rec, true)
 		}
 	}
+}
+
+// unlisted reports whether discovery's last complete list has this gateway and
+// not that one. It may never have had it: one that died before discovery saw it
+// can still be known, from a word of its own that was late.
+func (r *Roster) unlisted(rec *record) bool {
+	_, self := r.listing[r.self.id]
+	_, listed := r.listing[rec.id]
+	return self && !listed
 }

@@ -298,3 +298,33 @@ func TestHandshakeEnds(t *testing.T) {
 	require.Equal(t, "a gen 1", home(f.nodes["b"], "s"))
 	require.Equal(t, "b gen 1", home(f.nodes["a"], "t"))
 }
+
+// A gateway that died before discovery saw it, and was heard all the same, is
+// purged on time, even if it is the only one that was ever heard. If discovery
+// lists it, or its last word is doubtful, nobody knows that it is dead.
+func TestSilentAndNeverListed(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		listed Discovered
+		purged bool
+	}{
+		{"never listed", Discovered{Gateways: []ring.GatewayID{"a"}}, true},
+		{"listed", Discovered{Gateways: []ring.GatewayID{"a", "b"}}, false},
+		{"no complete list", Discovered{Gateways: []ring.GatewayID{"a"}, Partial: true}, false},
+		{"a list that has not even this one", Discovered{Gateways: []ring.GatewayID{"c"}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFleet(t, "a", "b")
+			f.run(time.Second)
+			a := f.nodes["a"]
+			f.step("a", c.listed)
+			f.nodes = map[ring.GatewayID]*Roster{"a": a}
+			f.run(defaultTimeToLive - time.Second - defaultHeartbeat/2)
+			require.Len(t, known(a), 2, "not before its time")
+			f.run(time.Minute)
+			require.Equal(t, !c.purged, len(known(a)) == 2)
+			require.Equal(t, !c.purged, a.Stale(f.now))
+			audit(t, a)
+		})
+	}
+}
