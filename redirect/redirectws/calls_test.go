@@ -120,7 +120,7 @@ func TestDrainingCallersConnectAnew(t *testing.T) {
 	a := f.start(t, "a", taking)
 	f.complete(t)
 	dial(t, answeringAs("s"), a.addr, hello("s", 1))
-	ask := func() *http.Response {
+	closing := func() bool {
 		request, err := http.NewRequestWithContext(inTime(t), http.MethodPost, "http://"+a.addr+CallPath, strings.NewReader(`{"member":"s"}`))
 		require.NoError(t, err)
 		request.Header.Set("Content-Type", "application/json")
@@ -130,14 +130,14 @@ func TestDrainingCallersConnectAnew(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, http.StatusOK, response.StatusCode)
-		return response
+		return response.Close
 	}
-	require.False(t, ask().Close)
+	require.False(t, closing())
 	_, err := a.StartDrain(func(redirect.Departure) {})
 	require.NoError(t, err)
-	require.True(t, ask().Close)
+	require.True(t, closing())
 	a.StopDrain()
-	require.False(t, ask().Close)
+	require.False(t, closing())
 }
 
 func TestCallSession(t *testing.T) {
