@@ -42,7 +42,7 @@ func TestHerd(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d/%d", c.way, c.gateways, refresh), func(t *testing.T) {
 				way, ok := herd.Find(c.way)
 				require.True(t, ok)
-				f, err := way.Measure(herd.Wave{Gateways: c.gateways, Supervisors: wave, Refresh: refresh}, seeds(t, 1))
+				f, err := way.Measure(herd.Wave{Gateways: c.gateways, Supervisors: 10_000, Refresh: refresh}, seeds(t, 1))
 				require.NoError(t, err)
 				require.Empty(t, f.Missed)
 				t.Logf("overshoot %.2f %%, spread %d, dials %.2f (most %d), asks %.2f (most %d)",
@@ -121,7 +121,7 @@ func TestTargetsAreNamedWhenTheyAreMissed(t *testing.T) {
 	owner, _ := herd.Find("owner")
 	asking, _ := herd.Find(herd.Asking)
 	asking.Placer = owner.Placer // somebody else's figures under our targets
-	f, err := asking.Measure(herd.Wave{Gateways: 16, Supervisors: wave, Refresh: herd.Stale, Seed: 7}, 2)
+	f, err := asking.Measure(herd.Wave{Gateways: 16, Supervisors: 10_000, Refresh: herd.Stale, Seed: 7}, 2)
 	require.NoError(t, err)
 	require.Len(t, f.Missed, 1)
 	require.Contains(t, f.Missed[0], "asking, 10000 on 16, views refreshed every 100 %: the spread is ")
