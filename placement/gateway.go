@@ -39,6 +39,17 @@ func (s State) String() string {
 	return fmt.Sprintf("state(%d)", uint8(s))
 }
 
+// ParseState is the inverse of [State.String]. A word that it does not know is
+// Starting: such a gateway takes nobody.
+func ParseState(text string) State {
+	for _, s := range []State{Ready, Draining} {
+		if s.String() == text {
+			return s
+		}
+	}
+	return Starting
+}
+
 // Counts are one gateway's own figures at one moment. Only the gateway they
 // speak of makes them; others pass them on. Of two Counts of one gateway the
 // Newer is right, whatever way it came.

@@ -329,4 +329,8 @@ func TestReasonsHaveTheirOwnText(t *testing.T) {
 	}
 	require.Equal(t, "unknown", placement.Reason(200).String())
 	require.Equal(t, "state(9)", placement.State(9).String())
+	for _, s := range []placement.State{placement.Starting, placement.Ready, placement.Draining} {
+		require.Equal(t, s, placement.ParseState(s.String()))
+	}
+	require.Equal(t, placement.Starting, placement.ParseState("from a newer peer"))
 }

@@ -650,6 +650,10 @@ func TestWordsAreStable(t *testing.T) {
 	}
 	require.Equal(t, redirect.None, redirect.ParseOutcome("from a newer peer"))
 	require.Equal(t, "none", redirect.Outcome(99).String())
+	for _, k := range []redirect.NoticeKind{redirect.NoticeMove, redirect.NoticeEnd, redirect.NoticeHeartbeat} {
+		require.Equal(t, k, redirect.ParseNoticeKind(k.String()))
+	}
+	require.Equal(t, redirect.NoticeNone, redirect.ParseNoticeKind("from a newer peer"))
 	require.Equal(t, "none", redirect.NoticeKind(99).String())
 	require.Equal(t, redirect.None, redirect.Verdict{}.Outcome, "the zero verdict admits nobody")
 }

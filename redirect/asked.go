@@ -73,6 +73,12 @@ func (a *Admission) reserve(now time.Time, q placement.Question) {
 	a.step(now, roster.Reserved{Count: len(a.reserved)})
 }
 
+// expects reports whether m comes to its own place here: it counts already.
+func (a *Admission) expects(m ring.MemberID) bool {
+	_, reserved := a.reserved[m]
+	return reserved || a.counted(m) != nil
+}
+
 // release drops m's reservation, if there is one, and counts it.
 func (a *Admission) release(now time.Time, m ring.MemberID, counter *uint64) {
 	if _, ok := a.reserved[m]; ok {

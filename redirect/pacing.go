@@ -76,12 +76,6 @@ func (b *bucket) take(now time.Time) {
 	b.tokens = max(0, b.tokens-1)
 }
 
-// expects reports whether m comes to its own place here: it counts already.
-func (a *Admission) expects(m ring.MemberID) bool {
-	_, reserved := a.reserved[m]
-	return reserved || a.counted(m) != nil
-}
-
 // busy reports whether m would be one newcomer too many now.
 func (a *Admission) busy(now time.Time, m ring.MemberID) bool {
 	return !a.expects(m) && a.pace.full(now)

@@ -245,8 +245,7 @@ func (a *Admission) prove(now time.Time, p *Admitting) {
 	if !a.cfg.Proofs.Required || p.hello.Session != "" || p.standing == proved || p.standing == astray {
 		return
 	}
-	m := p.hello.Member
-	if _, reserved := a.reserved[m]; !reserved && a.counted(m) == nil {
+	if !a.expects(p.hello.Member) {
 		p.hello.Stay = false
 	}
 }

@@ -136,6 +136,17 @@ func (k NoticeKind) String() string {
 	return noticeText[NoticeNone]
 }
 
+// ParseNoticeKind is the inverse of [NoticeKind.String]. A word that it does not
+// know is NoticeNone, which is to be ignored.
+func ParseNoticeKind(text string) NoticeKind {
+	for _, k := range []NoticeKind{NoticeMove, NoticeEnd, NoticeHeartbeat} {
+		if k.String() == text {
+			return k
+		}
+	}
+	return NoticeNone
+}
+
 // Notice is what a gateway says on a stream that it has accepted.
 type Notice struct {
 	Kind        NoticeKind

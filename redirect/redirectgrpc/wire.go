@@ -98,7 +98,7 @@ func noticeToWire(n redirect.Notice) *evenringpb.Notice {
 
 func noticeFromWire(w *evenringpb.Notice) redirect.Notice {
 	return redirect.Notice{
-		Kind:        parseKind(w.GetKind()),
+		Kind:        redirect.ParseNoticeKind(w.GetKind()),
 		Reason:      redirect.ParseReason(w.GetReason()),
 		Gateway:     ring.GatewayID(w.GetGateway()),
 		Endpoint:    w.GetEndpoint(),
@@ -143,7 +143,7 @@ func answerFromWire(w *evenringpb.Answer) placement.Answer {
 	return placement.Answer{
 		Gateway: ring.GatewayID(w.GetGateway()),
 		Yes:     w.GetYes(),
-		State:   parseState(w.GetState()),
+		State:   placement.ParseState(w.GetState()),
 		Reports: reportsFromWire(w.GetReports()),
 	}
 }
@@ -215,24 +215,6 @@ func idsFromWire(ws []string) []ring.GatewayID {
 		ids = append(ids, ring.GatewayID(w))
 	}
 	return ids
-}
-
-func parseKind(text string) redirect.NoticeKind {
-	for _, k := range []redirect.NoticeKind{redirect.NoticeMove, redirect.NoticeEnd, redirect.NoticeHeartbeat} {
-		if k.String() == text {
-			return k
-		}
-	}
-	return redirect.NoticeNone
-}
-
-func parseState(text string) placement.State {
-	for _, s := range []placement.State{placement.Ready, placement.Draining} {
-		if s.String() == text {
-			return s
-		}
-	}
-	return placement.Starting
 }
 
 // toInt saturates where int has 32 bits.

@@ -356,7 +356,7 @@ func noticeToWire(n redirect.Notice) *noticeWord {
 
 func noticeFromWire(w *noticeWord) redirect.Notice {
 	return redirect.Notice{
-		Kind:        parseKind(w.Kind),
+		Kind:        redirect.ParseNoticeKind(w.Kind),
 		Reason:      redirect.ParseReason(w.Reason),
 		Gateway:     ring.GatewayID(w.Gateway),
 		Endpoint:    w.Endpoint,
@@ -401,7 +401,7 @@ func answerFromWire(w *answerWord) placement.Answer {
 	return placement.Answer{
 		Gateway: ring.GatewayID(w.Gateway),
 		Yes:     w.Yes,
-		State:   parseState(w.State),
+		State:   placement.ParseState(w.State),
 		Reports: reportsFromWire(w.Reports),
 	}
 }
@@ -481,22 +481,4 @@ func some(b []byte) []byte {
 		return nil
 	}
 	return b
-}
-
-func parseKind(text string) redirect.NoticeKind {
-	for _, k := range []redirect.NoticeKind{redirect.NoticeMove, redirect.NoticeEnd, redirect.NoticeHeartbeat} {
-		if k.String() == text {
-			return k
-		}
-	}
-	return redirect.NoticeNone
-}
-
-func parseState(text string) placement.State {
-	for _, s := range []placement.State{placement.Ready, placement.Draining} {
-		if s.String() == text {
-			return s
-		}
-	}
-	return placement.Starting
 }

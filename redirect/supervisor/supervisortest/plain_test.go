@@ -96,12 +96,7 @@ func (l line) verdict() redirect.Verdict {
 
 func (l line) notice() redirect.Notice {
 	n := *l.Notice
-	n.Kind, n.Reason = redirect.NoticeNone, redirect.ParseReason(l.Reason)
-	for _, k := range []redirect.NoticeKind{redirect.NoticeMove, redirect.NoticeEnd, redirect.NoticeHeartbeat} {
-		if k.String() == l.Word {
-			n.Kind = k
-		}
-	}
+	n.Kind, n.Reason = redirect.ParseNoticeKind(l.Word), redirect.ParseReason(l.Reason)
 	return n
 }
 
