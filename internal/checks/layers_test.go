@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"placement"},
 	{"placement/roster"},
 	{"redirect"},
-	{"redirect/internal/dialer", "redirect/forward"},
+	{"redirect/carry", "redirect/internal/dialer", "redirect/forward"},
 	{"redirect/supervisor"},
 	{"redirect/session"},
 	{"handoff"},

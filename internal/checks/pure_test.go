@@ -18,6 +18,9 @@ import (
 var drivers = []string{
 	"handoff/drain.go",
 	"handoff/settle/run.go",
+	"redirect/carry/answers.go",
+	"redirect/carry/book.go",
+	"redirect/carry/requests.go",
 	"redirect/deliver.go",
 	"redirect/forward/call.go",
 	"redirect/gateway.go",

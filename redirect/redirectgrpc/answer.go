@@ -4,146 +4,43 @@ package redirectgrpc
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 )
 
-const (
-	// DefaultLinger is the default of [Transport.Linger].
-	DefaultLinger = 10 * time.Second
+// DefaultLinger is the default of [Transport.Linger].
+const DefaultLinger = 10 * time.Second
 
-	answersAtOnce = 1024 // on one stream
-)
-
-// answers is the requests that a stream's program works on.
-type answers struct {
-	serve func(context.Context, []byte) ([]byte, error) // nil: it answers none
-	tasks sync.WaitGroup
-
-	mu      sync.Mutex
-	running map[uint64]*task
-	closed  bool
-	idle    chan struct{} // closed: none is left, and none comes any more
-}
-
-// task is one request.
-type task struct {
-	cancel   context.CancelFunc
-	answered bool // or it is too late
-}
-
-// begin takes a request; nil: it is turned away, with the error.
-func (a *answers) begin(id uint64, cancel context.CancelFunc) (*task, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case a.serve == nil:
-		return nil, redirect.ErrNotAnswering
-	case a.closed:
-		return nil, redirect.ErrNotHere
-	case len(a.running) >= answersAtOnce:
-		return nil, status.Errorf(codes.ResourceExhausted, "%d requests are being answered", answersAtOnce)
+// limited is serve, with an error for an answer that would break the stream.
+func limited(serve func(context.Context, []byte) ([]byte, error)) func(context.Context, []byte) ([]byte, error) {
+	if serve == nil {
+		return nil
 	}
-	if a.running == nil {
-		a.running = make(map[uint64]*task)
-	}
-	t := &task{cancel: cancel}
-	a.running[id] = t
-	return t, nil
-}
-
-// claim returns whether t's answer is still wanted. It is so once.
-func (a *answers) claim(t *task) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	first := !t.answered
-	t.answered = true
-	return first
-}
-
-func (a *answers) end(id uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.running, id)
-	a.settle()
-}
-
-func (a *answers) cancel(id uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if t := a.running[id]; t != nil {
-		t.cancel()
-	}
-}
-
-// close turns requests away from now on, and returns a channel that is closed when none is left.
-func (a *answers) close() <-chan struct{} {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.closed {
-		a.closed, a.idle = true, make(chan struct{})
-		a.settle()
-	}
-	return a.idle
-}
-
-func (a *answers) settle() {
-	if a.closed && len(a.running) == 0 {
-		select {
-		case <-a.idle:
-		default:
-			close(a.idle)
+	return func(ctx context.Context, request []byte) ([]byte, error) {
+		answer, err := serve(ctx, request)
+		if err == nil {
+			err = tooLong("answer", answer)
 		}
+		return answer, err
 	}
 }
 
-// giveUp ends what is running, and returns the IDs of what is left without an answer.
-func (a *answers) giveUp() []uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var left []uint64
-	for id, t := range a.running {
-		t.cancel()
-		if !t.answered {
-			t.answered = true
-			left = append(left, id)
-		}
+// timed returns ctx with a time limit; nil: without one.
+func timed(ctx context.Context, limit *durationpb.Duration) (context.Context, context.CancelFunc) {
+	if limit == nil {
+		return context.WithCancel(ctx)
 	}
-	return left
+	return context.WithTimeout(ctx, limit.AsDuration())
 }
 
 // gotRequest answers a request, in a goroutine of its own.
 func (s *Stream) gotRequest(r *evenringpb.Request) {
-	ctx, cancel := s.attach.Context(), context.CancelFunc(nil)
-	if r.GetTimeout() != nil {
-		ctx, cancel = context.WithTimeout(ctx, r.GetTimeout().AsDuration())
-	} else {
-		ctx, cancel = context.WithCancel(ctx)
-	}
+	ctx, cancel := timed(s.attach.Context(), r.GetTimeout())
 	id := r.GetId()
-	t, err := s.answers.begin(id, cancel)
-	s.answers.tasks.Go(func() {
-		defer cancel()
-		if t == nil {
-			s.reply(id, nil, err)
-			return
-		}
-		defer s.answers.end(id)
-		answer, err := s.answers.serve(ctx, r.GetPayload())
-		if err == nil {
-			err = tooLong("answer", answer)
-		}
-		// That it gave up because the stream has ended is nobody's answer.
-		if s.attach.Context().Err() == nil && s.answers.claim(t) {
-			s.reply(id, answer, err)
-		}
-	})
+	s.answers.Start(ctx, s.attach.Context(), cancel, id, r.GetPayload(), func(answer []byte, err error) { s.reply(id, answer, err) })
 }
 
 // reply ignores errors: the stream has ended, then, and the gateway knows what that means.
@@ -160,7 +57,7 @@ func (s *Stream) reply(id uint64, answer []byte, err error) {
 // finish waits until every request has its answer, while more are turned away;
 // not for longer than s.linger, nor than the stream lasts.
 func (s *Stream) finish() {
-	idle := s.answers.close()
+	idle := s.answers.Close()
 	timer := time.NewTimer(s.linger)
 	defer timer.Stop()
 	select {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/carry"
 	"github.com/evenring/evenring/redirect/forward"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 )
@@ -142,6 +143,9 @@ func reasonCode(e *forward.Error) codes.Code {
 func statusOf(err error) *status.Status {
 	if s, ok := status.FromError(err); ok {
 		return s
+	}
+	if errors.Is(err, carry.ErrTooMany) {
+		return status.New(codes.ResourceExhausted, err.Error())
 	}
 	return status.FromContextError(err)
 }

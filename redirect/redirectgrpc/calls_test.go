@@ -20,6 +20,7 @@ import (
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/placement/roster"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/carry"
 	"github.com/evenring/evenring/redirect/forward"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 	"github.com/evenring/evenring/ring"
@@ -541,16 +542,8 @@ func TestTooLong(t *testing.T) {
 	require.Equal(t, 1, a.Stats().Served, "the stream is the same")
 }
 
+// A supervisor that has too much to do says so.
 func TestTooManyRequests(t *testing.T) {
-	var a answers
-	a.serve = func(context.Context, []byte) ([]byte, error) { return nil, nil }
-	for i := range answersAtOnce {
-		_, err := a.begin(uint64(i+1), func() {})
-		require.NoError(t, err)
-	}
-	_, err := a.begin(answersAtOnce+1, func() {})
+	_, err := replyFromWire(replyToWire(nil, carry.ErrTooMany))
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
-	a.end(1)
-	_, err = a.begin(answersAtOnce+1, func() {})
-	require.NoError(t, err)
 }

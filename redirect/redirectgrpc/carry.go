@@ -4,7 +4,6 @@ package redirectgrpc
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -13,80 +12,16 @@ import (
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 )
 
-// carrier is the requests on one stream that are without an answer.
-type carrier struct {
-	mu      sync.Mutex
-	last    uint64
-	waiting map[uint64]chan *evenringpb.Reply // each with room for one
-	closed  bool
-	idle    chan struct{} // closed: none is left, and none comes any more
-}
-
-// add takes one more request and returns its ID, 0 if the stream takes no more.
-func (c *carrier) add() (uint64, <-chan *evenringpb.Reply) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return 0, nil
-	}
-	if c.waiting == nil {
-		c.waiting = make(map[uint64]chan *evenringpb.Reply)
-	}
-	c.last++
-	replies := make(chan *evenringpb.Reply, 1)
-	c.waiting[c.last] = replies
-	return c.last, replies
-}
-
-// answer passes a reply on. One that nobody waits for is dropped.
-func (c *carrier) answer(r *evenringpb.Reply) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if replies := c.waiting[r.GetId()]; replies != nil {
-		replies <- r
-		delete(c.waiting, r.GetId())
-		c.settle()
-	}
-}
-
-func (c *carrier) remove(id uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waiting, id)
-	c.settle()
-}
-
-// close lets no more requests in, and returns a channel that is closed when none is left.
-func (c *carrier) close() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.closed, c.idle = true, make(chan struct{})
-		c.settle()
-	}
-	return c.idle
-}
-
-func (c *carrier) settle() {
-	if c.closed && len(c.waiting) == 0 {
-		select {
-		case <-c.idle:
-		default:
-			close(c.idle)
-		}
-	}
-}
-
 // carry is the stream's [redirect.Carry].
 func (s *ServerStream) carry(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := tooLong("request", payload); err != nil {
 		return nil, err
 	}
-	id, replies := s.carrier.add()
+	id, replies := s.carrier.Add()
 	if id == 0 {
 		return nil, redirect.ErrNotHere
 	}
-	defer s.carrier.remove(id)
+	defer s.carrier.Remove(id)
 	request := &evenringpb.Request{Id: id, Payload: payload}
 	if deadline, ok := ctx.Deadline(); ok {
 		request.Timeout = durationpb.New(time.Until(deadline))
@@ -104,7 +39,7 @@ func (s *ServerStream) carry(ctx context.Context, payload []byte) ([]byte, error
 	}
 	select {
 	case r := <-replies:
-		return replyFromWire(r)
+		return r.Payload, r.Err
 	case <-s.over:
 	case <-s.ctx.Done():
 	case <-ctx.Done():
@@ -116,7 +51,7 @@ func (s *ServerStream) carry(ctx context.Context, payload []byte) ([]byte, error
 	}
 	select {
 	case r := <-replies:
-		return replyFromWire(r)
+		return r.Payload, r.Err
 	default:
 	}
 	if s.saidGoodbye() {
@@ -131,7 +66,7 @@ func (s *ServerStream) settle(limit time.Duration) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-s.carrier.close():
+	case <-s.carrier.Close():
 	case <-s.over:
 	case <-s.written:
 	case <-s.ctx.Done():

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/carry"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 )
 
@@ -40,7 +41,7 @@ type ServerStream struct {
 	written  chan struct{} // closed: nothing more is written, for writeErr
 	writeErr error
 
-	carrier carrier
+	carrier carry.Requests
 }
 
 func newServerStream(ctx context.Context, attach evenringpb.Gateway_AttachServer, payloads bool) *ServerStream {
@@ -176,7 +177,8 @@ func (s *ServerStream) read() {
 				return
 			}
 		case *evenringpb.ClientFrame_Reply:
-			s.carrier.answer(frame.Reply)
+			answer, err := replyFromWire(frame.Reply)
+			s.carrier.Answer(frame.Reply.GetId(), carry.Reply{Payload: answer, Err: err})
 		case *evenringpb.ClientFrame_Goodbye:
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/carry"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 )
 
@@ -50,7 +51,7 @@ type Stream struct {
 	ended    chan struct{} // closed: err is set, everything is released
 	err      error
 
-	answers answers
+	answers carry.Answers
 	linger  time.Duration
 }
 
@@ -66,7 +67,7 @@ func (t Transport) newStream(conn *grpc.ClientConn, attach evenringpb.Gateway_At
 		notices: make(chan redirect.Notice, noticeQueue),
 		ended:   make(chan struct{}),
 
-		answers: answers{serve: t.Serve},
+		answers: carry.Answers{Serve: limited(t.Serve)},
 		linger:  cmp.Or(t.Linger, DefaultLinger),
 	}
 	if t.Payloads > 0 {
@@ -141,13 +142,13 @@ func (s *Stream) Close() error {
 		// It frees a Send that is stuck, too.
 		deadline := time.AfterFunc(closeTimeout, s.end)
 		defer deadline.Stop()
-		for _, id := range s.answers.giveUp() {
+		for _, id := range s.answers.GiveUp() {
 			s.reply(id, nil, redirect.ErrUncertain)
 		}
 		s.goodbye()
 		<-s.ended
 	})
-	s.answers.tasks.Wait()
+	s.answers.Wait()
 	return nil
 }
 
@@ -184,7 +185,7 @@ func (s *Stream) read() {
 		case *evenringpb.ServerFrame_Request:
 			s.gotRequest(frame.Request)
 		case *evenringpb.ServerFrame_Cancel:
-			s.answers.cancel(frame.Cancel.GetId())
+			s.answers.Cancel(frame.Cancel.GetId())
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evenring/evenring/placement/roster"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/carry"
 	"github.com/evenring/evenring/redirect/forward"
 )
 
@@ -205,8 +206,11 @@ func replyToWire(answer []byte, err error) *replyWord {
 		return &replyWord{Outcome: wireNotAnswering}
 	case !errors.As(err, &told):
 		told = &Error{Message: err.Error()}
-		if errors.Is(err, context.DeadlineExceeded) {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
 			told.Status = http.StatusGatewayTimeout
+		case errors.Is(err, carry.ErrTooMany):
+			told.Status = http.StatusTooManyRequests
 		}
 	}
 	return &replyWord{Outcome: wireAnswered, Status: failure(told.Status), Message: clip(told.Message, maxErrorText)}

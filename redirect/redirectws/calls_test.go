@@ -18,6 +18,7 @@ import (
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/placement/roster"
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/carry"
 	"github.com/evenring/evenring/redirect/forward"
 	"github.com/evenring/evenring/ring"
 )
@@ -533,6 +534,7 @@ func TestReplies(t *testing.T) {
 		{nil, fmt.Errorf("so: %w", &Error{410, "gone"}), &Error{410, "gone"}},
 		{nil, &Error{200, "fine"}, &Error{500, "fine"}},
 		{nil, context.DeadlineExceeded, &Error{504, "context deadline exceeded"}},
+		{nil, carry.ErrTooMany, &Error{429, "1024 requests are being answered"}},
 	} {
 		var w replyWord
 		recoded(t, replyToWire(row.answer, row.err), &w)
@@ -605,15 +607,6 @@ func TestTooLong(t *testing.T) {
 }
 
 func TestTooManyRequests(t *testing.T) {
-	var a answers
-	a.serve = func(context.Context, []byte) ([]byte, error) { return nil, nil }
-	for i := range answersAtOnce {
-		_, err := a.begin(uint64(i+1), func() {})
-		require.NoError(t, err)
-	}
-	_, err := a.begin(answersAtOnce+1, func() {})
+	_, err := replyFromWire(replyToWire(nil, carry.ErrTooMany))
 	told(t, err, http.StatusTooManyRequests, "being answered")
-	a.end(1)
-	_, err = a.begin(answersAtOnce+1, func() {})
-	require.NoError(t, err)
 }

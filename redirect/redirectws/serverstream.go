@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/carry"
 )
 
 const (
@@ -43,7 +44,7 @@ type ServerStream struct {
 	written  chan struct{} // closed: nothing more is written, for writeErr
 	writeErr error
 
-	carrier carrier
+	carrier carry.Requests
 }
 
 // newServerStream returns a stream, and what ends all of it.
@@ -195,7 +196,8 @@ func (s *ServerStream) listen() error {
 			s.hello = helloFromWire(w.Hello)
 			close(s.greeted)
 		case w.Reply != nil:
-			s.carrier.answer(w.Reply)
+			answer, err := replyFromWire(w.Reply)
+			s.carrier.Answer(uint64(w.Reply.ID), carry.Reply{Payload: answer, Err: err})
 		case w.Goodbye != nil:
 			return nil
 		}

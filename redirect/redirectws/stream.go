@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/carry"
 )
 
 // ErrClosed says that this side has ended the stream.
@@ -49,7 +50,7 @@ type Stream struct {
 	ended    chan struct{} // closed: err is set, everything is released
 	err      error
 
-	answers answers
+	answers carry.Answers
 	linger  time.Duration
 }
 
@@ -62,7 +63,7 @@ func (t Transport) newStream(ctx context.Context, l *link) *Stream {
 		notices: make(chan redirect.Notice, noticeQueue),
 		ended:   make(chan struct{}),
 
-		answers: answers{serve: t.Serve},
+		answers: carry.Answers{Serve: limited(t.Serve)},
 		linger:  cmp.Or(t.Linger, DefaultLinger),
 	}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -141,13 +142,13 @@ func (s *Stream) Close() error {
 		// It frees a Send that is stuck, too.
 		deadline := time.AfterFunc(closeTimeout, func() { s.link.giveUp(ErrClosed) })
 		defer deadline.Stop()
-		for _, id := range s.answers.giveUp() {
+		for _, id := range s.answers.GiveUp() {
 			s.reply(id, nil, redirect.ErrUncertain)
 		}
 		s.goodbye()
 		<-s.ended
 	})
-	s.answers.tasks.Wait()
+	s.answers.Wait()
 	return nil
 }
 
@@ -213,7 +214,7 @@ func (s *Stream) read() error {
 		case w.Request != nil:
 			s.gotRequest(w.Request)
 		case w.Cancel != nil:
-			s.answers.cancel(uint64(w.Cancel.ID))
+			s.answers.Cancel(uint64(w.Cancel.ID))
 		}
 	}
 }
