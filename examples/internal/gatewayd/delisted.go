@@ -15,14 +15,26 @@ import (
 // errWanted is why a gateway that stands aside serves again.
 var errWanted = errors.New("it is listed again, or nobody else can take whom it serves")
 
-// outlook is how often a gateway looks whether it is wanted.
+// outlook is how often a gateway that discovery has dropped looks whether it is wanted.
 const outlook = 50 * time.Millisecond
 
 // heedDiscovery makes the gateway stand aside whenever it has been unwanted for
 // Config.DelistGrace without a break, until ctx ends.
 func (p *process) heedDiscovery(ctx context.Context) {
+	for {
+		select {
+		case <-p.dropped:
+			p.heedDrop(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// heedDrop does so until discovery lists the gateway again.
+func (p *process) heedDrop(ctx context.Context) {
 	var since time.Time // when it became unwanted; zero: it is wanted
-	for look(ctx) {
+	for p.gateway.Delisted() && look(ctx) {
 		switch {
 		case !p.unwanted():
 			since = time.Time{}

@@ -38,6 +38,10 @@ func (p *process) hooks() redirect.Hooks {
 		},
 		Delisted: func(roster.Delisted) {
 			p.log.Warn("discovery has dropped this gateway; it hands over unless it is listed again", "grace", p.cfg.DelistGrace)
+			select {
+			case p.dropped <- struct{}{}:
+			default: // it is told already
+			}
 		},
 		Rejected: func(r roster.Rejected) {
 			p.log.Debug("roster message ignored", "from", r.From, "error", r.Err)

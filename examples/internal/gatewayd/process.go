@@ -58,6 +58,7 @@ type process struct {
 	tasks  sync.WaitGroup
 	failed chan error // the first one counts
 
+	dropped chan struct{}  // discovery has dropped this gateway
 	heeding sync.WaitGroup // heedDiscovery, until unheed
 	unheed  context.CancelFunc
 }
@@ -66,7 +67,7 @@ type process struct {
 // the gateway wants to know where it listens, peers must be answered before
 // the mesh tells them of it, and it is placeable only once it serves.
 func (s *Server) start(ctx context.Context) (_ *process, err error) {
-	p := &process{Server: s, log: s.cfg.Log, failed: make(chan error, 1)}
+	p := &process{Server: s, log: s.cfg.Log, failed: make(chan error, 1), dropped: make(chan struct{}, 1)}
 	p.life, p.end = context.WithCancel(context.WithoutCancel(ctx))
 	heed, unheed := context.WithCancel(p.life)
 	p.unheed = unheed
