@@ -181,7 +181,7 @@ func (s *Stream) read() {
 		case *evenringpb.ServerFrame_Notice:
 			s.gotNotice(noticeFromWire(frame.Notice))
 		case *evenringpb.ServerFrame_Payload:
-			s.gotPayload(frame.Payload)
+			put(s, s.payloads, frame.Payload)
 		case *evenringpb.ServerFrame_Request:
 			s.gotRequest(frame.Request)
 		case *evenringpb.ServerFrame_Cancel:
@@ -199,20 +199,23 @@ func (s *Stream) gotNotice(n redirect.Notice) {
 		default:
 		}
 	default:
-		select {
-		case s.notices <- n:
-		case <-s.closed:
-		case <-s.gone:
-		}
+		put(s, s.notices, n)
 	}
 }
 
-func (s *Stream) gotPayload(payload []byte) {
-	if s.payloads == nil {
+// put queues what has come, and waits for room. A queue that is nil takes nothing. What there
+// is room for is kept also if the connection has gone meanwhile: it may be why.
+func put[T any](s *Stream, queue chan<- T, what T) {
+	if queue == nil {
 		return
 	}
 	select {
-	case s.payloads <- payload:
+	case queue <- what:
+		return
+	default:
+	}
+	select {
+	case queue <- what:
 	case <-s.closed:
 	case <-s.gone:
 	}

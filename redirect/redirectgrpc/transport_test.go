@@ -377,3 +377,26 @@ func TestOptionsWin(t *testing.T) {
 	}
 	require.NoError(t, dial(t, tr, addr, someHello).Close())
 }
+
+// The last word of a gateway that stops is not lost because the connection goes with it.
+func TestLastNoticeSurvivesItsConnection(t *testing.T) {
+	over := make(chan struct{})
+	close(over)
+	for range 100 {
+		s := &Stream{
+			notices: make(chan redirect.Notice, 1), payloads: make(chan []byte, 1),
+			closed: make(chan struct{}), ended: over, gone: over, err: io.EOF,
+		}
+		last := redirect.Notice{Kind: redirect.NoticeEnd, Reason: redirect.ReasonStopped}
+		s.gotNotice(last)
+		put(s, s.payloads, []byte("hi"))
+		got, err := s.Notice()
+		require.NoError(t, err)
+		require.Equal(t, last, got)
+		payload, err := s.Recv()
+		require.NoError(t, err)
+		require.Equal(t, "hi", string(payload))
+		put(s, s.notices, last)
+		put(s, s.notices, last) // there is no room, and nobody who will make any
+	}
+}
