@@ -93,8 +93,11 @@ func TestKubernetesListsGateways(t *testing.T) {
 	ready(t, other)
 	a.event(report.Ready)
 	a.shows("/fleet", " 2 of 2 gateways placeable")
-	_, logged := a.log.line("level=INFO", "gateways listed", "service=gateway-peers", "namespace=edge", "gateways=3", "partial=false")
-	require.True(t, logged, a.log)
+	listed := func() bool { // it may come after the other one has been heard
+		_, logged := a.log.line("level=INFO", "gateways listed", "service=gateway-peers", "namespace=edge", "gateways=3", "partial=false")
+		return logged
+	}
+	require.Eventually(t, listed, patience, time.Millisecond, a.log)
 	_, body := a.get("/fleet")
 	require.NotContains(t, body, "stale")
 }
