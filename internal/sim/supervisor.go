@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/evenring/evenring/placement"
@@ -14,8 +13,10 @@ import (
 
 // Supervisor is one supervisor, over all its processes.
 type Supervisor struct {
-	Member  ring.MemberID
-	Machine *supervisor.Machine
+	end
+	Member   ring.MemberID
+	Machine  *supervisor.Machine
+	Sessions []*Session
 
 	Dials     int                    // of this process
 	Asks      int                    // questions put for this process
@@ -23,13 +24,10 @@ type Supervisor struct {
 	Gap       time.Duration          // longest time without a stream, while running and once attached
 	Redirects map[ring.GatewayID]int // how often it was sent there
 
-	w       *World
-	running bool
-	process uint64
-	forced  *Gateway // the first dial goes there
-	streams map[placement.Generation]*stream
-	last    ring.GatewayID
-	dark    time.Time // since when it has had no stream; zero: it has one, or had none yet
+	forced *Gateway // the first dial goes there
+	last   ring.GatewayID
+	dark   time.Time // since when it has had no stream; zero: it has one, or had none yet
+	watch  supervisorWatch
 }
 
 // StartSupervisor starts a supervisor, or starts it again.
@@ -42,15 +40,18 @@ func (w *World) StartAt(m ring.MemberID, g *Gateway) *Supervisor { return w.star
 func (w *World) startAt(m ring.MemberID, g *Gateway) *Supervisor {
 	s := w.Supervisors[m]
 	if s == nil {
-		s = &Supervisor{Member: m, w: w, Redirects: make(map[ring.GatewayID]int)}
+		s = &Supervisor{Member: m, Redirects: make(map[ring.GatewayID]int)}
+		s.end = end{host: &host{w: w, clock: w.Clocks[string(m)]}, name: string(m), who: string(m), on: s}
 		w.Supervisors[m] = s
 	}
-	s.process++
-	s.running, s.Dials, s.Asks, s.dark, s.forced = true, 0, 0, time.Time{}, g
-	s.streams = make(map[placement.Generation]*stream)
-	cfg := supervisor.Config{Member: m, Service: Service, Generation: placement.Generation(w.now.UnixNano()), Jitter: w.rnd.Float64}
+	s.begin()
+	s.Dials, s.Asks, s.dark, s.forced, s.watch = 0, 0, time.Time{}, g, supervisorWatch{}
+	cfg := supervisor.Config{Member: m, Service: Service, Generation: placement.Generation(s.now().UnixNano()), Jitter: w.rnd.Float64}
 	if w.cfg.Supervisor != nil {
 		w.cfg.Supervisor(&cfg)
+	}
+	if w.Spoil.Supervisor != nil {
+		w.Spoil.Supervisor(&cfg)
 	}
 	machine, err := supervisor.New(cfg)
 	if err != nil {
@@ -63,14 +64,7 @@ func (w *World) startAt(m ring.MemberID, g *Gateway) *Supervisor {
 
 // Kill ends the process without a word: its streams break.
 func (s *Supervisor) Kill() {
-	s.running = false
-	s.process++
-	for _, gen := range sorted(s.streams) {
-		st := s.streams[gen]
-		st.open = false
-		s.w.deliver(func() { st.closeAtGateway(false) })
-	}
-	s.streams = nil
+	s.die()
 	s.w.trace(string(s.Member), "killed")
 }
 
@@ -79,20 +73,31 @@ func (s *Supervisor) Stop() {
 	s.step(supervisor.Stop{})
 	s.running = false
 	s.process++
+	s.Resume()
+	s.w.trace(string(s.Member), "stopped")
 }
+
+// Running reports whether it has a process.
+func (s *Supervisor) Running() bool { return s.running }
 
 func (s *Supervisor) step(ev supervisor.Event) {
 	w := s.w
-	for _, act := range s.Machine.Step(w.now, ev) {
+	before := s.watch.begin(s, ev)
+	actions := w.Spoil.step(s, s.now(), ev)
+	for _, act := range actions {
 		switch act := act.(type) {
 		case supervisor.Dial:
-			s.dial(act)
-		case supervisor.Close:
-			if st := s.streams[act.Generation]; st != nil {
-				delete(s.streams, act.Generation)
-				st.open = false
-				w.deliver(func() { st.closeAtGateway(true) })
+			w.trace(s.who, "dials %s, stay %v, avoiding %s", act.Addr, act.Hello.Stay, act.Hello.Avoid)
+			s.Dials++
+			h := act.Hello
+			if s.forced != nil {
+				act.Addr, h.Stay, s.forced = s.forced.Endpoint, true, nil
 			}
+			s.dial(act.Addr, h)
+		case supervisor.Abandon:
+			s.abandon(act.Generation)
+		case supervisor.Close:
+			s.drop(act.Generation)
 		case supervisor.Adopt:
 			if s.last != "" && s.last != act.Home.Gateway {
 				s.Moves++
@@ -102,7 +107,13 @@ func (s *Supervisor) step(ev supervisor.Event) {
 			if w.Adopted != nil {
 				w.Adopted(s)
 			}
+			s.publish(act.Home)
+		case supervisor.Forget:
+			s.publish(supervisor.Home{})
 		}
+	}
+	if w.Watch != nil {
+		w.Watch.supervisor(s, ev, before, actions)
 	}
 	switch {
 	case len(s.streams) == 0 && s.dark.IsZero() && s.last != "":
@@ -113,64 +124,42 @@ func (s *Supervisor) step(ev supervisor.Event) {
 	}
 	if at, ok := s.Machine.Deadline(); ok {
 		process := s.process
-		w.at(at, func() {
-			if due, ok := s.Machine.Deadline(); ok && s.process == process && !due.After(w.now) {
+		s.at(at, func() {
+			if due, ok := s.Machine.Deadline(); ok && s.process == process && !due.After(s.now()) {
 				s.step(supervisor.Tick{})
 			}
 		})
 	}
 }
 
-func (s *Supervisor) dial(d supervisor.Dial) {
-	w, process, gen := s.w, s.process, d.Hello.Generation
-	s.Dials++
-	if s.forced != nil {
-		d.Addr, d.Hello.Stay, s.forced = s.forced.Endpoint, true, nil
+// publish tells the sessions where the supervisor is.
+func (s *Supervisor) publish(home supervisor.Home) {
+	for _, one := range s.Sessions {
+		one.homeChanged(home)
 	}
-	back := func(ev supervisor.Event) {
-		w.deliver(func() {
-			if s.process == process {
-				s.step(ev)
-			}
-		})
+}
+
+func (s *Supervisor) reached(p *redirect.Admitting) { s.Asks += p.Asked }
+
+func (s *Supervisor) answered(gen placement.Generation, v redirect.Verdict) {
+	if v.Outcome == redirect.Redirect {
+		s.Redirects[v.Gateway]++
 	}
-	w.deliver(func() {
-		g := w.target(d.Addr)
-		if g == nil || !g.Alive {
-			back(supervisor.Failed{Generation: gen, Err: fmt.Errorf("sim: %s refuses", d.Addr)})
-			return
-		}
-		if w.Reached != nil {
-			w.Reached(g)
-		}
-		p := g.Admission.Hello(w.now, d.Hello)
-		g.await(p, func() {
-			v := p.Verdict
-			s.Asks += p.Asked
-			w.trace(string(s.Member), "%s says %s (%s) %s", g.ID, v.Outcome, v.Reason, v.Gateway)
-			st := &stream{gateway: g, key: p.Key, sup: s, process: process, gen: gen, open: true}
-			if v.Outcome == redirect.Accept {
-				g.streams[p.Key] = st
-				g.settle()
-			}
-			w.deliver(func() {
-				switch {
-				case s.process != process:
-					st.closeAtGateway(false)
-				case v.Outcome == redirect.Accept && !g.Alive:
-					s.step(supervisor.Failed{Generation: gen})
-				default:
-					if v.Outcome == redirect.Accept {
-						s.streams[gen] = st
-					}
-					if v.Outcome == redirect.Redirect {
-						s.Redirects[v.Gateway]++
-					}
-					s.step(supervisor.Answered{Generation: gen, Verdict: v})
-				}
-			})
-		})
-	})
+	s.step(supervisor.Answered{Generation: gen, Verdict: v})
+}
+
+func (s *Supervisor) failed(gen placement.Generation, err error) {
+	delete(s.dials, gen)
+	s.step(supervisor.Failed{Generation: gen, Err: err})
+}
+
+func (s *Supervisor) lost(gen placement.Generation) { s.step(supervisor.Lost{Generation: gen}) }
+
+func (s *Supervisor) noticed(st *stream, n redirect.Notice) {
+	if s.w.Watch != nil {
+		s.w.Watch.noticed(s, st, n)
+	}
+	s.step(supervisor.Noticed{Generation: st.gen(), Notice: n})
 }
 
 // target finds who listens at an address.
@@ -184,22 +173,4 @@ func (w *World) target(addr string) *Gateway {
 		}
 	}
 	return nil
-}
-
-func (s *Supervisor) notice(st *stream, n redirect.Notice) {
-	if st.open && s.process == st.process {
-		s.step(supervisor.Noticed{Generation: st.gen, Notice: n})
-	}
-}
-
-// breakAtSupervisor lets the supervisor see that the stream has ended.
-func (st *stream) breakAtSupervisor() {
-	s := st.sup
-	s.w.deliver(func() {
-		if st.open && s.process == st.process {
-			st.open = false
-			delete(s.streams, st.gen)
-			s.step(supervisor.Lost{Generation: st.gen})
-		}
-	})
 }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sim runs a fleet on one virtual clock: the real machines of
-// gateways and supervisors, and a network of its own. There are no
-// goroutines and no real time; one seed decides everything.
+// gateways, supervisors, sessions and callers, of drains and settles, and a
+// network of its own. There are no goroutines and no real time; one seed
+// decides everything.
+//
+// A [World] may lose, repeat and delay what is said ([Links], [World.Cut]), let
+// a process stand still, and give every machine a [Clock] of its own. A [Watch]
+// holds what happens against the [Invariant]s, and a [Spoil] plants faults for it to find.
 package sim
 
 import (
@@ -41,6 +46,7 @@ type World struct {
 	now   time.Time
 	queue queue
 	seq   uint64
+	steps uint64 // so far
 	rnd   *rand.Rand
 
 	Gateways    map[ring.GatewayID]*Gateway
@@ -50,9 +56,19 @@ type World struct {
 	Trace       func(at time.Duration, who, what string) // may be nil
 	Adopted     func(*Supervisor)                        // a gateway has accepted it; may be nil
 	Reached     func(*Gateway)                           // a hello has come to a gateway that lives; may be nil
+	Conflict    func(*Gateway)                           // it has heard that another process has its ID; may be nil
+	Links       Links
+	Clocks      map[string]Clock // of gateways and supervisors, by ID; read when one starts
+	Discovery   bool             // gateways are told who there is whenever one comes
+	Obituaries  bool             // and whenever one goes
+	Glance      time.Duration    // how often a gateway that settles looks at the fleet; 0: 20 ms
+	Spoil       Spoil
+	Watch       *Watch // holds what happens against the invariants; may be nil
 
 	ids       []ring.GatewayID // of Gateways, ascending
+	elders    []*Gateway       // that another process has replaced while they lived
 	held      []func()         // messages that wait
+	cuts      map[pair]int
 	lastStart placement.Incarnation
 }
 
@@ -68,6 +84,7 @@ func New(cfg Config) *World {
 	return &World{
 		cfg: cfg, start: start, now: start, rnd: rand.New(rand.NewPCG(cfg.Seed, 0)),
 		Gateways: make(map[ring.GatewayID]*Gateway), Supervisors: make(map[ring.MemberID]*Supervisor),
+		Clocks: make(map[string]Clock), cuts: make(map[pair]int),
 	}
 }
 
@@ -102,6 +119,7 @@ func (w *World) Until(d time.Duration, holds func() bool) bool {
 func (w *World) next() {
 	e := heap.Pop(&w.queue).(event)
 	w.now = e.at
+	w.steps++
 	e.do()
 }
 
@@ -123,17 +141,12 @@ func (w *World) at(t time.Time, f func()) {
 // deliver schedules f after a network delay.
 func (w *World) deliver(f func()) { w.after(w.latency(), f) }
 
-// tell schedules the arrival of a roster message.
-func (w *World) tell(arrive func()) {
-	if w.Hold {
-		w.held = append(w.held, arrive)
-		return
-	}
-	w.deliver(arrive)
-}
-
 func (w *World) latency() time.Duration {
-	return w.cfg.MinLatency + time.Duration(w.rnd.Int64N(int64(w.cfg.MaxLatency-w.cfg.MinLatency)+1))
+	d := w.cfg.MinLatency + time.Duration(w.rnd.Int64N(int64(w.cfg.MaxLatency-w.cfg.MinLatency)+1))
+	if w.Links.Slow > 0 && w.rnd.Float64() < w.Links.Slow {
+		d += time.Duration(w.rnd.Int64N(int64(w.Links.SlowBy) + 1))
+	}
+	return d
 }
 
 // trace formats only if somebody listens.
@@ -148,7 +161,7 @@ func (w *World) trace(who, format string, args ...any) {
 func (w *World) Refresh() {
 	for _, id := range w.ids {
 		g := w.Gateways[id]
-		g.do(func() { g.Admission.Step(w.now, roster.Tick{}) })
+		g.feed(roster.Tick{})
 	}
 	held := w.held
 	w.held = nil

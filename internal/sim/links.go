@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"time"
+
+	"github.com/evenring/evenring/placement/roster"
+	"github.com/evenring/evenring/ring"
+)
+
+// Links is what is wrong with the network, and what is slow to be seen. The
+// zero value is a network in order.
+type Links struct {
+	Loss   float64       // share of the roster messages that are lost
+	Twice  float64       // share of them that arrive twice
+	Slow   float64       // share of everything that takes longer
+	SlowBy time.Duration // up to so much
+
+	Notice time.Duration // the longest until somebody sees that the other end of a link is gone
+	Lag    time.Duration // the longest until the Service sees that a gateway has come or gone
+}
+
+// pair names two ends of the network that do not hear each other.
+type pair struct{ a, b string }
+
+func pairOf(a, b string) pair {
+	if b < a {
+		a, b = b, a
+	}
+	return pair{a, b}
+}
+
+// Cut keeps two gateways, or a supervisor and a gateway, from hearing each
+// other until Mend. Streams between them break, and each end sees that in its own time.
+func (w *World) Cut(a, b string) {
+	w.cuts[pairOf(a, b)]++
+	w.trace(a, "cut off from %s", b)
+	for _, id := range w.ids {
+		g := w.Gateways[id]
+		for _, key := range sorted(g.streams) {
+			if st := g.streams[key]; w.cut(st.end.name, string(id)) {
+				st.Break()
+			}
+		}
+	}
+	w.loseLink(a, b)
+	w.loseLink(b, a)
+}
+
+// Mend undoes one Cut.
+func (w *World) Mend(a, b string) {
+	if w.cuts[pairOf(a, b)]--; w.cut(a, b) {
+		return
+	}
+	delete(w.cuts, pairOf(a, b))
+	w.trace(a, "hears %s again", b)
+	w.raiseLink(a, b)
+	w.raiseLink(b, a)
+}
+
+func (w *World) cut(a, b string) bool { return w.cuts[pairOf(a, b)] > 0 }
+
+// notice draws how long it takes until the end of a link is seen.
+func (w *World) notice() time.Duration {
+	if w.Links.Notice == 0 {
+		return w.latency()
+	}
+	return w.latency() + time.Duration(w.rnd.Int64N(int64(w.Links.Notice)))
+}
+
+// loseLink lets a gateway see, in its own time, that another is gone.
+func (w *World) loseLink(at, to string) {
+	g, other := w.Gateways[ring.GatewayID(at)], w.Gateways[ring.GatewayID(to)]
+	if g == nil || other == nil {
+		return
+	}
+	w.after(w.notice(), func() {
+		if p := w.Gateways[other.ID]; p == other && (w.cut(at, to) || !p.Alive) {
+			g.feed(roster.LinkLost{Gateway: other.ID})
+		}
+	})
+}
+
+func (w *World) raiseLink(at, to string) {
+	g, other := w.Gateways[ring.GatewayID(at)], w.Gateways[ring.GatewayID(to)]
+	if g == nil || other == nil {
+		return
+	}
+	w.deliver(func() {
+		if !w.cut(at, to) && other.Alive {
+			g.feed(roster.LinkUp{Gateway: other.ID})
+		}
+	})
+}
+
+// pass carries f from one end to the other, unless they do not hear each
+// other at either time.
+func (w *World) pass(from, to string, f func()) {
+	if w.cut(from, to) {
+		return
+	}
+	w.deliver(func() {
+		if !w.cut(from, to) {
+			f()
+		}
+	})
+}
+
+// tell schedules the arrival of a roster message.
+func (w *World) tell(from, to string, arrive func()) {
+	if w.Hold {
+		w.held = append(w.held, arrive)
+		return
+	}
+	if w.Links.Loss > 0 && w.rnd.Float64() < w.Links.Loss {
+		return
+	}
+	w.pass(from, to, arrive)
+	if w.Links.Twice > 0 && w.rnd.Float64() < w.Links.Twice {
+		w.pass(from, to, arrive)
+	}
+}
+
+// line keeps what one end says on one stream in order.
+type line struct{ last time.Time }
+
+// arrival draws when what is said now arrives.
+func (l *line) arrival(w *World) time.Time {
+	at := w.now.Add(w.latency())
+	if at.Before(l.last) {
+		at = l.last
+	}
+	l.last = at
+	return at
+}
+
+// end lets the other side see the end of the line, after all that was said.
+func (l *line) end(w *World, f func()) { w.at(l.arrival(w), f) }
+
+// pass carries f along the line.
+func (l *line) pass(w *World, from, to string, f func()) {
+	at := l.arrival(w)
+	if w.cut(from, to) {
+		return
+	}
+	w.at(at, func() {
+		if !w.cut(from, to) {
+			f()
+		}
+	})
+}
+
+// Discover tells every gateway who there is now, each in its time and each in
+// the order in which that came about.
+func (w *World) Discover() {
+	var all []ring.GatewayID
+	for _, id := range w.ids {
+		if w.Gateways[id].Alive {
+			all = append(all, id)
+		}
+	}
+	for _, id := range all {
+		g := w.Gateways[id]
+		at := w.now.Add(w.notice())
+		if at.Before(g.listed.last) {
+			at = g.listed.last
+		}
+		g.listed.last = at
+		w.at(at, func() { g.feed(roster.Discovered{Gateways: all}) })
+	}
+}
