@@ -53,6 +53,14 @@ func NewSearch(self ring.GatewayID, asks int, r Request) Search {
 // Begin makes the first step on view v. It returns a question to put, or nil and the decision.
 func (s *Search) Begin(v *View) (*Ask, Decision) { return s.next(v) }
 
+// Update takes what is known of the member by now, before the next step: while a question was
+// out it may have been accepted, or its stream may have broken. Whom to avoid stays as it is, for the search has
+// added to that.
+func (s *Search) Update(r Request) {
+	r.Avoid = s.request.Avoid
+	s.request = r
+}
+
 // Answered goes on after the target of the last question has answered; v is
 // the view with what the answer reported.
 func (s *Search) Answered(v *View, a Answer) (*Ask, Decision) {

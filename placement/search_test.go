@@ -34,6 +34,25 @@ func TestSearch(t *testing.T) {
 		require.Equal(t, ring.GatewayID("B"), d.Gateway)
 		require.Equal(t, placement.Owner, d.Reason)
 	})
+	t.Run("what becomes of the member meanwhile counts", func(t *testing.T) {
+		// It is attached at A when the question goes out.
+		asks := func(p *placement.Picture) { p.Asking = true }
+		s := placement.NewSearch("A", 0, placement.Request{Member: m, Home: "A", Prefer: "B"})
+		ask, _ := s.Begin(view(t, gateways(2, 0, 9, 9), asks))
+		require.NotNil(t, ask)
+		require.Equal(t, ring.GatewayID("B"), ask.To.ID)
+		// Its stream breaks, somebody else has come to A, and B does not answer.
+		now := gateways(2, 0, 9, 9)
+		now[0].Counts.Held = 1
+		attached := s
+		_, d := attached.Failed(view(t, now, asks))
+		require.Equal(t, ring.GatewayID("A"), d.Gateway)
+		require.Equal(t, 1, d.Load, "as if it were one of the two that are attached")
+		s.Update(placement.Request{Member: m, Home: "A", Held: true, Prefer: "B"})
+		_, d = s.Failed(view(t, now, asks))
+		require.NotEqual(t, ring.GatewayID("B"), d.Gateway, "whom to avoid stays")
+		require.Equal(t, 2, d.Load)
+	})
 	t.Run("a no brings counts, and the walk starts again", func(t *testing.T) {
 		s, _ := begin()
 		fresh := gateways(5, 4, 0, 0)

@@ -196,7 +196,9 @@ func (a *Admission) resume(now time.Time, p *Admitting, next func(*placement.Sea
 	case p.errand != nil:
 		a.finishErrand(now, p)
 	default:
-		ask, d := next(&p.search, a.view(now))
+		v := a.view(now)
+		p.search.Update(a.wanted(p, v))
+		ask, d := next(&p.search, v)
 		a.follow(now, p, ask, d)
 	}
 	if p.Done {
@@ -304,6 +306,13 @@ func (a *Admission) place(now time.Time, p *Admitting) {
 		return
 	}
 	v := a.view(now)
+	p.search = placement.NewSearch(a.cfg.Gateway, a.cfg.Asks, a.wanted(p, v))
+	ask, d := p.search.Begin(v)
+	a.follow(now, p, ask, d)
+}
+
+// wanted is what the search for p's place is to find, as things are now.
+func (a *Admission) wanted(p *Admitting, v *placement.View) placement.Request {
 	r := a.request(p.hello)
 	if p.leaving {
 		r.Home, r.Avoid = a.cfg.Gateway, []ring.GatewayID{a.cfg.Gateway}
@@ -311,9 +320,7 @@ func (a *Admission) place(now time.Time, p *Admitting) {
 	if p.leaving || a.draining {
 		r.Prefer = v.Youngest(a.cfg.Gateway)
 	}
-	p.search = placement.NewSearch(a.cfg.Gateway, a.cfg.Asks, r)
-	ask, d := p.search.Begin(v)
-	a.follow(now, p, ask, d)
+	return r
 }
 
 // follow turns a step of the search into the next question, the verdict or the notice.

@@ -116,7 +116,7 @@ func (c *Call) send(a forward.Send) {
 	w.pass(here, there, func() {
 		target := w.Gateways[a.To.ID]
 		if target == nil || !target.Alive {
-			w.deliver(func() { answer(forward.NotSent) })
+			w.deliver(there, here, func() { answer(forward.NotSent) })
 			return
 		}
 		next := target.call(forward.Config{Forwarded: true, Idempotent: c.idempotent}, c.Member, c.Runs, func(r forward.Reason) {

@@ -155,6 +155,11 @@ func TestKeptSeeds(t *testing.T) {
 		{946, mixOf(loss, slow, late, lag, pause, settles, sessions)},
 		// A gateway that died before discovery saw it, and whose last word was late, was known for ever to the only other one.
 		{37858, mixOf(noAsks, slow, late, discovery, crash, drains, calls, sessions)},
+		// A stream broke while the question was out where its supervisor was to go, which then was counted as if it were still there.
+		{8974, mixOf(loss, twice, slow, late, lag, discovery, outage, clocks, cuts, severed, stop, pause, elder, freeze, breaks, supCrash, supStop, burst,
+			scaleUp, drains, abort, rolling, surge, calls, sessions)},
+		// A gateway that had stood still blamed another for the silence, and took its old words for new ones.
+		{4787, mixOf(loss, twice, slow, late, lag, discovery, clocks, cuts, severed, crash, stop, elder, supStop, burst, scaleUp, drains, abort, sessions)},
 	} {
 		if f, _ := play(kept.seed, kept.mix, Spoil{}, nil); f != nil {
 			t.Error(replay(kept.seed, kept.mix, Spoil{}))

@@ -67,7 +67,7 @@ func (e *end) die() {
 	for _, gen := range sorted(e.streams) {
 		st := e.streams[gen]
 		st.open = false
-		e.w.deliver(func() { st.closeAtGateway(false) })
+		e.w.deliver(e.name, string(st.gateway.ID), func() { st.closeAtGateway(false) })
 	}
 	e.streams, e.dials = nil, nil
 }
@@ -86,10 +86,10 @@ func (e *end) dial(addr string, h redirect.Hello) {
 	w, process, gen := e.w, e.process, h.Generation
 	d := &dial{}
 	e.dials[gen] = d
-	w.deliver(func() {
+	w.deliver(e.name, addr, func() {
 		g := w.target(addr)
 		if g == nil || !g.Alive {
-			w.deliver(func() {
+			w.deliver(addr, e.name, func() {
 				e.in(process, func() { e.on.failed(gen, fmt.Errorf("sim: %s refuses", addr)) })
 			})
 			return
@@ -109,7 +109,7 @@ func (e *end) abandon(gen placement.Generation) {
 	if d == nil || d.gateway == nil {
 		return
 	}
-	e.w.deliver(func() {
+	e.w.deliver(e.name, string(d.gateway.ID), func() {
 		g := d.gateway
 		g.do(func() {
 			if d.p != nil && g.waiting[d.p] != nil {
@@ -131,6 +131,7 @@ func (g *Gateway) hello(e *end, process uint64, d *dial, h redirect.Hello) {
 	}
 	before := g.knows(h.Member)
 	d.p = g.Admission.Hello(g.now(), h)
+	g.watch.pending[d.p] = &before
 	g.await(d.p, func() {
 		v := d.p.Verdict
 		if w.Spoil.Verdict != nil {
@@ -150,7 +151,7 @@ func (g *Gateway) hello(e *end, process uint64, d *dial, h redirect.Hello) {
 		}
 		if w.cut(e.name, string(g.ID)) {
 			st.broken = true
-			w.after(w.notice(), func() { st.closeAtGateway(false) })
+			w.after(w.notice(string(g.ID), e.name), func() { st.closeAtGateway(false) })
 			return
 		}
 		arrive := func() {
@@ -167,7 +168,7 @@ func (g *Gateway) hello(e *end, process uint64, d *dial, h redirect.Hello) {
 				e.on.answered(said.Generation, v)
 			}
 		}
-		at := w.now.Add(w.latency())
+		at := w.now.Add(w.latency(string(g.ID), e.name))
 		st.down.last = at
 		w.at(at, func() {
 			if w.cut(e.name, string(g.ID)) {
@@ -189,10 +190,10 @@ func (e *end) drop(gen placement.Generation) {
 	st.open = false
 	if e.w.cut(e.name, string(st.gateway.ID)) {
 		st.broken = true
-		e.w.after(e.w.notice(), func() { st.closeAtGateway(false) })
+		e.w.after(e.w.notice(string(st.gateway.ID), e.name), func() { st.closeAtGateway(false) })
 		return
 	}
-	e.w.deliver(func() { st.closeAtGateway(true) })
+	e.w.deliver(e.name, string(st.gateway.ID), func() { st.closeAtGateway(true) })
 }
 
 // notice carries a word of the gateway's.
@@ -209,7 +210,7 @@ func (st *stream) notice(n redirect.Notice) {
 // breakAtClient lets the client see that the stream has ended.
 func (st *stream) breakAtClient() {
 	e := st.end
-	st.down.end(e.w, func() {
+	st.down.end(e.w, string(st.gateway.ID), e.name, func() {
 		e.in(st.process, func() {
 			if st.open {
 				st.open = false
@@ -242,6 +243,7 @@ func (st *stream) closeAtGateway(clean bool) {
 func (st *stream) Break() {
 	w := st.end.w
 	st.broken = true
-	w.after(w.notice(), st.breakAtClient)
-	w.after(w.notice(), func() { st.closeAtGateway(false) })
+	g, e := string(st.gateway.ID), st.end.name
+	w.after(w.notice(e, g), st.breakAtClient)
+	w.after(w.notice(g, e), func() { st.closeAtGateway(false) })
 }

@@ -112,7 +112,7 @@ func (g *Gateway) serve(in bool) {
 func (g *Gateway) feed(ev roster.Event) { g.do(func() { g.step(ev) }) }
 
 func (g *Gateway) step(ev roster.Event) {
-	g.watch.hear(ev)
+	g.watch.hear(g.now(), ev)
 	if ev = g.w.Spoil.roster(g, ev); ev != nil {
 		g.Admission.Step(g.now(), ev)
 	}
@@ -120,13 +120,14 @@ func (g *Gateway) step(ev roster.Event) {
 
 // known is what is known of a member at a gateway.
 type known struct {
+	member     ring.MemberID
 	generation placement.Generation // the newest
 	home       bool                 // its home is here
 }
 
 func (g *Gateway) knows(m ring.MemberID) known {
 	home, e, _ := g.Admission.Roster().Home(m)
-	return known{max(e.Generation, g.watch.accepted[m]), home == g.ID}
+	return known{m, max(e.Generation, g.watch.accepted[m]), home == g.ID}
 }
 
 // Kill ends the gateway without a word: its streams break.
@@ -155,7 +156,7 @@ func (g *Gateway) Crash() {
 	for _, key := range sorted(streams) {
 		st := streams[key]
 		st.broken = true
-		g.w.after(g.w.notice(), st.breakAtClient)
+		g.w.after(g.w.notice(st.end.name, string(g.ID)), st.breakAtClient)
 	}
 	for _, id := range g.w.ids {
 		if id != g.ID {
@@ -169,7 +170,7 @@ func (g *Gateway) Stop() {
 	g.Kill()
 	for _, id := range g.w.ids {
 		if p := g.w.Gateways[id]; p.Alive && !g.w.cut(string(id), string(g.ID)) {
-			g.w.deliver(func() { p.feed(roster.Departed{Gateway: g.ID, Incarnation: g.Incarnation}) })
+			g.w.deliver(string(g.ID), string(id), func() { p.feed(roster.Departed{Gateway: g.ID, Incarnation: g.Incarnation}) })
 		}
 	}
 }
@@ -267,6 +268,7 @@ func (g *Gateway) hand(ev handoff.Event) {
 func (g *Gateway) do(f func()) {
 	g.enter(func() {
 		if g.Alive {
+			g.watch.look(g)
 			f()
 			g.settle()
 			if g.w.Watch != nil {
@@ -400,7 +402,7 @@ func (g *Gateway) ask(p *redirect.Admitting) {
 	w.pass(here, there, func() {
 		target := w.Gateways[ask.To.ID]
 		if target == nil || !target.Alive { // refused
-			w.deliver(func() {
+			w.deliver(there, here, func() {
 				finish(func() {
 					g.watch.suspects(ask.To.ID)
 					g.Admission.Unanswered(g.now(), p, false)

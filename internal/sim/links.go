@@ -12,14 +12,47 @@ import (
 // Links is what is wrong with the network, and what is slow to be seen. The
 // zero value is a network in order.
 type Links struct {
-	Loss   float64       // share of the roster messages that are lost
-	Twice  float64       // share of them that arrive twice
-	Slow   float64       // share of everything that takes longer
-	SlowBy time.Duration // up to so much
+	Link                            // all links alike
+	Each func(from, to string) Link // what is wrong with one direction of one link besides; nil: nothing. It is a function of the names.
 
 	Notice time.Duration // the longest until somebody sees that the other end of a link is gone
 	Lag    time.Duration // the longest until the Service sees that a gateway has come or gone
 }
+
+// Link is what is wrong with a link.
+type Link struct {
+	Loss   float64       // share of the roster messages that are lost
+	Twice  float64       // share of them that arrive twice
+	Slow   float64       // share of everything that takes longer
+	SlowBy time.Duration // up to so much
+	Delay  time.Duration // of everything
+}
+
+// link returns what is wrong with one direction of a link: what is with all, and with this one.
+func (l *Links) link(from, to string) [2]Link {
+	if l.Each == nil {
+		return [2]Link{l.Link}
+	}
+	return [2]Link{l.Link, l.Each(from, to)}
+}
+
+// chance draws whether something happens to a share of all. Nothing is drawn for none.
+func (w *World) chance(share float64) bool { return share > 0 && w.rnd.Float64() < share }
+
+// latency draws how long something takes from one end to the other.
+func (w *World) latency(from, to string) time.Duration {
+	d := w.cfg.MinLatency + time.Duration(w.rnd.Int64N(int64(w.cfg.MaxLatency-w.cfg.MinLatency)+1))
+	for _, l := range w.Links.link(from, to) {
+		d += l.Delay
+		if w.chance(l.Slow) {
+			d += time.Duration(w.rnd.Int64N(int64(l.SlowBy) + 1))
+		}
+	}
+	return d
+}
+
+// deliver schedules f for when it has come from one end to the other.
+func (w *World) deliver(from, to string, f func()) { w.after(w.latency(from, to), f) }
 
 // pair names two ends of the network that do not hear each other.
 type pair struct{ a, b string }
@@ -61,12 +94,12 @@ func (w *World) Mend(a, b string) {
 
 func (w *World) cut(a, b string) bool { return w.cuts[pairOf(a, b)] > 0 }
 
-// notice draws how long it takes until the end of a link is seen.
-func (w *World) notice() time.Duration {
+// notice draws how long it takes until it is seen at one end that the other is gone.
+func (w *World) notice(at, gone string) time.Duration {
 	if w.Links.Notice == 0 {
-		return w.latency()
+		return w.latency(gone, at)
 	}
-	return w.latency() + time.Duration(w.rnd.Int64N(int64(w.Links.Notice)))
+	return w.latency(gone, at) + time.Duration(w.rnd.Int64N(int64(w.Links.Notice)))
 }
 
 // loseLink lets a gateway see, in its own time, that another is gone.
@@ -75,7 +108,7 @@ func (w *World) loseLink(at, to string) {
 	if g == nil || other == nil {
 		return
 	}
-	w.after(w.notice(), func() {
+	w.after(w.notice(at, to), func() {
 		if p := w.Gateways[other.ID]; p == other && (w.cut(at, to) || !p.Alive) {
 			g.feed(roster.LinkLost{Gateway: other.ID})
 		}
@@ -87,7 +120,7 @@ func (w *World) raiseLink(at, to string) {
 	if g == nil || other == nil {
 		return
 	}
-	w.deliver(func() {
+	w.deliver(to, at, func() {
 		if !w.cut(at, to) && other.Alive {
 			g.feed(roster.LinkUp{Gateway: other.ID})
 		}
@@ -100,7 +133,7 @@ func (w *World) pass(from, to string, f func()) {
 	if w.cut(from, to) {
 		return
 	}
-	w.deliver(func() {
+	w.deliver(from, to, func() {
 		if !w.cut(from, to) {
 			f()
 		}
@@ -113,12 +146,17 @@ func (w *World) tell(from, to string, arrive func()) {
 		w.held = append(w.held, arrive)
 		return
 	}
-	if w.Links.Loss > 0 && w.rnd.Float64() < w.Links.Loss {
-		return
+	all := w.Links.link(from, to)
+	for _, l := range all {
+		if w.chance(l.Loss) {
+			return
+		}
 	}
 	w.pass(from, to, arrive)
-	if w.Links.Twice > 0 && w.rnd.Float64() < w.Links.Twice {
-		w.pass(from, to, arrive)
+	for _, l := range all {
+		if w.chance(l.Twice) {
+			w.pass(from, to, arrive)
+		}
 	}
 }
 
@@ -126,8 +164,8 @@ func (w *World) tell(from, to string, arrive func()) {
 type line struct{ last time.Time }
 
 // arrival draws when what is said now arrives.
-func (l *line) arrival(w *World) time.Time {
-	at := w.now.Add(w.latency())
+func (l *line) arrival(w *World, from, to string) time.Time {
+	at := w.now.Add(w.latency(from, to))
 	if at.Before(l.last) {
 		at = l.last
 	}
@@ -136,11 +174,11 @@ func (l *line) arrival(w *World) time.Time {
 }
 
 // end lets the other side see the end of the line, after all that was said.
-func (l *line) end(w *World, f func()) { w.at(l.arrival(w), f) }
+func (l *line) end(w *World, from, to string, f func()) { w.at(l.arrival(w, from, to), f) }
 
 // pass carries f along the line.
 func (l *line) pass(w *World, from, to string, f func()) {
-	at := l.arrival(w)
+	at := l.arrival(w, from, to)
 	if w.cut(from, to) {
 		return
 	}
@@ -162,7 +200,7 @@ func (w *World) Discover() {
 	}
 	for _, id := range all {
 		g := w.Gateways[id]
-		at := w.now.Add(w.notice())
+		at := w.now.Add(w.notice(string(id), "discovery"))
 		if at.Before(g.listed.last) {
 			at = g.listed.last
 		}

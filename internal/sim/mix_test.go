@@ -40,18 +40,19 @@ const (
 	settles               // a gateway settles
 	calls                 // callers put requests
 	sessions              // supervisors have sessions
+	uneven                // each direction of each link is bad in its own way
 	kinds
 )
 
 var kindText = [kinds]string{
 	"noAsks", "loss", "twice", "slow", "late", "lag", "discovery", "outage", "clocks", "cuts", "severed", "crash", "stop", "pause", "elder", "freeze",
-	"breaks", "supCrash", "supStop", "burst", "scaleUp", "drains", "abort", "rolling", "surge", "settles", "calls", "sessions",
+	"breaks", "supCrash", "supStop", "burst", "scaleUp", "drains", "abort", "rolling", "surge", "settles", "calls", "sessions", "uneven",
 }
 
 // weights are how likely it is that a run has a kind, in percent.
 var weights = [kinds]int{
 	noAsks: 20, loss: 35, twice: 30, slow: 30, late: 40, lag: 40, discovery: 50, outage: 20, clocks: 35, cuts: 30, severed: 25, crash: 40, stop: 15, pause: 30, elder: 12, freeze: 25,
-	breaks: 40, supCrash: 35, supStop: 30, burst: 50, scaleUp: 30, drains: 40, abort: 15, rolling: 25, surge: 12, settles: 30, calls: 40, sessions: 40,
+	breaks: 40, supCrash: 35, supStop: 30, burst: 50, scaleUp: 30, drains: 40, abort: 15, rolling: 25, surge: 12, settles: 30, calls: 40, sessions: 40, uneven: 25,
 }
 
 // mix is a set of kinds.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/evenring/evenring/handoff"
 	"github.com/evenring/evenring/handoff/settle"
 	"github.com/evenring/evenring/placement/roster"
@@ -167,11 +169,31 @@ func (r *run) weather() {
 		c := source(r.seed, slow)
 		l.Slow, l.SlowBy = 0.3*c.Float64(), between(c, 50*time.Millisecond, 2*time.Second)
 	}
+	if r.mix.has(uneven) {
+		l.Each = eachLink(source(r.seed, uneven).Uint64())
+	}
 	if r.mix.has(late) {
 		l.Notice = between(source(r.seed, late), time.Second, 15*time.Second)
 	}
 	if r.mix.has(lag) {
 		l.Lag = between(source(r.seed, lag), time.Second, 8*time.Second)
+	}
+}
+
+// eachLink draws for every direction of every link what is wrong with it: nothing for a third of them.
+func eachLink(salt uint64) func(from, to string) Link {
+	drawn := make(map[[2]string]Link)
+	return func(from, to string) Link {
+		name := [2]string{from, to}
+		l, ok := drawn[name]
+		if !ok {
+			c := rand.New(rand.NewPCG(salt, xxhash.Sum64String(from+"\x00"+to)))
+			if c.IntN(3) > 0 {
+				l = Link{Loss: 0.5 * c.Float64(), Twice: 0.3 * c.Float64(), Slow: 0.5 * c.Float64(), SlowBy: between(c, 0, time.Second), Delay: between(c, 0, 400*time.Millisecond)}
+			}
+			drawn[name] = l
+		}
+		return l
 	}
 }
 

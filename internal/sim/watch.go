@@ -44,6 +44,7 @@ type gatewayWatch struct {
 	accepted map[ring.MemberID]placement.Generation
 	counts   map[ring.GatewayID]placement.Counts // as last seen there
 	seated   []seated                            // in this step
+	pending  map[*redirect.Admitting]*known      // before this step, of the members whose hellos have no verdict yet
 }
 
 // seated is a supervisor that a gateway has just accepted.
@@ -83,22 +84,41 @@ type heard struct {
 	state       placement.State
 	suspect     bool
 	departed    bool
+	until       time.Time // departed: when that is forgotten
 }
+
+// gone reports whether it is known to have left.
+func (h *heard) gone(now time.Time) bool { return h.departed && now.Before(h.until) }
 
 func newGatewayWatch() gatewayWatch {
 	return gatewayWatch{
 		heard:    make(map[ring.GatewayID]*heard),
 		accepted: make(map[ring.MemberID]placement.Generation),
 		counts:   make(map[ring.GatewayID]placement.Counts),
+		pending:  make(map[*redirect.Admitting]*known),
 	}
 }
 
+// look notes what is known before a step.
+func (g *gatewayWatch) look(at *Gateway) {
+	for p, k := range g.pending {
+		if at.waiting[p] == nil {
+			delete(g.pending, p)
+		} else {
+			*k = at.knows(k.member)
+		}
+	}
+}
+
+// timeToLive is the default of roster.Config.TimeToLive.
+const timeToLive = 30 * time.Second
+
 // hear notes what the gateway is told.
-func (g *gatewayWatch) hear(ev roster.Event) {
+func (g *gatewayWatch) hear(now time.Time, ev roster.Event) {
 	switch e := ev.(type) {
 	case roster.Received:
 		if o, ok := origin(e.Message); ok {
-			g.message(o)
+			g.message(now, o)
 		} else {
 			g.listen(e.From)
 		}
@@ -107,8 +127,8 @@ func (g *gatewayWatch) hear(ev roster.Event) {
 	case roster.LinkUp:
 		g.listen(e.Gateway)
 	case roster.Departed:
-		if h := g.heard[e.Gateway]; h != nil && e.Incarnation >= h.incarnation {
-			h.departed = true
+		if h := g.of(e.Gateway); e.Incarnation >= h.incarnation {
+			*h = heard{incarnation: e.Incarnation, departed: true, until: now.Add(timeToLive)}
 		}
 	}
 }
@@ -126,11 +146,18 @@ func origin(m roster.Message) (roster.Origin, bool) {
 	}
 }
 
-func (g *gatewayWatch) message(o roster.Origin) {
-	h := g.heard[o.Gateway]
-	if h == nil {
-		h = &heard{}
-		g.heard[o.Gateway] = h
+// of returns what was heard of a gateway, to be added to.
+func (g *gatewayWatch) of(id ring.GatewayID) *heard {
+	if g.heard[id] == nil {
+		g.heard[id] = &heard{}
+	}
+	return g.heard[id]
+}
+
+func (g *gatewayWatch) message(now time.Time, o roster.Origin) {
+	h := g.of(o.Gateway)
+	if h.departed && !h.gone(now) {
+		*h = heard{}
 	}
 	newer := o.Incarnation > h.incarnation
 	if !newer && (o.Incarnation < h.incarnation || h.departed) {
@@ -178,7 +205,7 @@ func (w *Watch) fit(g *Gateway, m ring.MemberID, to ring.GatewayID, at string) {
 	w.blame(FitTargets, append(both(g, m), string(to)), "%s sends %s to %s", g.ID, m, why)
 }
 
-// verdict is called with every verdict; before is what was known when the hello came.
+// verdict is called with every verdict; before is what was known before the step that gave it.
 func (w *Watch) verdict(g *Gateway, h redirect.Hello, before known, p *redirect.Admitting, v redirect.Verdict) {
 	m, who := h.Member, both(g, h.Member)
 	if h.Session != "" {

@@ -138,17 +138,6 @@ func (w *World) at(t time.Time, f func()) {
 	heap.Push(&w.queue, event{at: t, seq: w.seq, do: f})
 }
 
-// deliver schedules f after a network delay.
-func (w *World) deliver(f func()) { w.after(w.latency(), f) }
-
-func (w *World) latency() time.Duration {
-	d := w.cfg.MinLatency + time.Duration(w.rnd.Int64N(int64(w.cfg.MaxLatency-w.cfg.MinLatency)+1))
-	if w.Links.Slow > 0 && w.rnd.Float64() < w.Links.Slow {
-		d += time.Duration(w.rnd.Int64N(int64(w.Links.SlowBy) + 1))
-	}
-	return d
-}
-
 // trace formats only if somebody listens.
 func (w *World) trace(who, format string, args ...any) {
 	if w.Trace != nil {

@@ -50,7 +50,8 @@
 // that another peer is still being heard. If all are silent, the fault may as
 // well be here: everybody becomes suspect, nobody is purged, and
 // [Roster.Stale] says so. A failed, partial or unexpectedly empty list from
-// discovery has the same effect on purging. A gateway that is proven to have
+// discovery has the same effect on purging. Time in which this process stood still
+// itself, so that its own timer is late by more than a heartbeat, is nobody's silence. A gateway that is proven to have
 // left is removed at once. One that falls out of discovery's list is given
 // nobody any more, and is told so by [Delisted], so that it hands over whom it serves.
 //

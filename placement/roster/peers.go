@@ -164,6 +164,18 @@ func (r *Roster) hearsSomebody(now time.Time) bool {
 	return false
 }
 
+// excuse does not count as anybody's silence the time in which this process
+// itself stood still: its timer is late by more than a heartbeat, and what was sent to it meanwhile is
+// still to come.
+func (r *Roster) excuse(now time.Time) {
+	due, ok := r.Deadline()
+	if late := now.Sub(due); ok && late > r.cfg.Heartbeat {
+		for _, rec := range r.sorted {
+			rec.expires = rec.expires.Add(late)
+		}
+	}
+}
+
 // sweep does what is due for each record, and finds when the next is due.
 func (r *Roster) sweep(now time.Time) {
 	r.wakeAt = time.Time{}

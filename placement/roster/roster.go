@@ -84,6 +84,7 @@ func New(now time.Time, cfg Config) (*Roster, error) {
 func (r *Roster) Step(now time.Time, ev Event) []Action {
 	r.out = nil
 	r.claims.now = now
+	r.excuse(now)
 	switch ev := ev.(type) {
 	case Attached:
 		r.attach(now, Entry{Member: ev.Member, Generation: ev.Generation})

@@ -405,3 +405,46 @@ func TestSteadyState(t *testing.T) {
 	t.Logf("a heartbeat has %d bytes: %.1f B/s to each peer, %.1f B/s with a connection for each",
 		largest, float64(plain[pair])/passing.Seconds(), float64(carried[pair])/passing.Seconds())
 }
+
+// A process that stood still has heard nobody, and that is nobody else's silence.
+func TestStoodStill(t *testing.T) {
+	for name, list := range map[string][]ring.GatewayID{
+		"before discovery saw b":  {"a", "c"},
+		"with everybody listed":   {"a", "b", "c"},
+		"without any discovery's": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "a", "b", "c")
+			for _, id := range f.ids() {
+				f.step(id, StateChanged{placement.Ready})
+			}
+			if len(list) > 0 {
+				f.step("a", Discovered{Gateways: list})
+			}
+			f.step("b", Attached{"s", 1})
+			f.run(time.Second)
+			old := f.nodes["b"].heartbeat()
+			f.step("b", Attached{"t", 2})
+			f.run(5 * time.Second)
+			a := f.nodes["a"]
+			require.Equal(t, "b gen 2", home(a, "t"))
+
+			delete(f.nodes, "a")
+			f.run(4 * defaultTimeToLive)
+			f.nodes["a"] = a
+			f.step("a", Tick{}) // it goes on, and what came meanwhile is still to be read
+			require.Equal(t, []ring.GatewayID{"a", "b", "c"}, known(a))
+			newest := a.peer("b").newest
+			require.Equal(t, 2, newest.Attached)
+			f.step("a", Received{Message: old})
+			require.Equal(t, "b gen 2", home(a, "t"))
+			require.Equal(t, newest, a.peer("b").newest, "what is old is known to be")
+
+			delete(f.nodes, "b") // it was silent for 5 s before, and is so again
+			f.run(defaultTimeToLive - 11*time.Second)
+			require.Contains(t, known(a), ring.GatewayID("b"))
+			f.run(12 * time.Second)
+			require.NotContains(t, known(a), ring.GatewayID("b"))
+		})
+	}
+}
