@@ -611,7 +611,8 @@ func (r *run) crowd() {
 	for _, n := range after {
 		total += n
 	}
-	limit := (total + len(after) - 1) / len(after)
+	// One above the even share is possible: how many wait elsewhere while a newcomer is placed is a guess.
+	limit := (total+len(after)-1)/len(after) + 1
 	for _, g := range r.live() {
 		// Without asking the room is a guess.
 		if n := after[g.ID]; n > limit && n > before[g.ID] && !r.mix.has(noAsks) {

@@ -11,9 +11,7 @@ import (
 	"github.com/evenring/evenring/handoff"
 	"github.com/evenring/evenring/handoff/settle"
 	"github.com/evenring/evenring/placement"
-	"github.com/evenring/evenring/placement/roster"
 	"github.com/evenring/evenring/redirect"
-	"github.com/evenring/evenring/redirect/supervisor"
 	"github.com/evenring/evenring/ring"
 )
 
@@ -38,15 +36,6 @@ func NewWatch(w *World) *Watch {
 	return w.Watch
 }
 
-// gatewayWatch is what a gateway was told, and what it has done.
-type gatewayWatch struct {
-	heard    map[ring.GatewayID]*heard
-	accepted map[ring.MemberID]placement.Generation
-	counts   map[ring.GatewayID]placement.Counts // as last seen there
-	seated   []seated                            // in this step
-	pending  map[*redirect.Admitting]*known      // before this step, of the members whose hellos have no verdict yet
-}
-
 // seated is a supervisor that a gateway has just accepted.
 type seated struct {
 	member ring.MemberID
@@ -68,117 +57,13 @@ func (w *Watch) caps(g *Gateway) {
 	self, _ := g.Admission.Roster().Gateway(g.ID)
 	for later, s := range all {
 		load := self.Load() - later
-		if s.home {
+		again := slices.ContainsFunc(all[later+1:], func(o seated) bool { return o.member == s.member })
+		if s.home || again {
 			load -= self.Held // they come back to theirs, and the first ones stay
 		}
 		if s.reason == redirect.ReasonPlaced && load > s.limit {
 			w.blame(WithinCap, both(g, s.member), "%s accepts %s as placed, with load %d over the cap %d", g.ID, s.member, load, s.limit)
 		}
-	}
-}
-
-// heard is what one gateway was told of another.
-type heard struct {
-	incarnation placement.Incarnation
-	sequence    uint64
-	state       placement.State
-	suspect     bool
-	departed    bool
-	until       time.Time // departed: when that is forgotten
-}
-
-// gone reports whether it is known to have left.
-func (h *heard) gone(now time.Time) bool { return h.departed && now.Before(h.until) }
-
-func newGatewayWatch() gatewayWatch {
-	return gatewayWatch{
-		heard:    make(map[ring.GatewayID]*heard),
-		accepted: make(map[ring.MemberID]placement.Generation),
-		counts:   make(map[ring.GatewayID]placement.Counts),
-		pending:  make(map[*redirect.Admitting]*known),
-	}
-}
-
-// look notes what is known before a step.
-func (g *gatewayWatch) look(at *Gateway) {
-	for p, k := range g.pending {
-		if at.waiting[p] == nil {
-			delete(g.pending, p)
-		} else {
-			*k = at.knows(k.member)
-		}
-	}
-}
-
-// timeToLive is the default of roster.Config.TimeToLive.
-const timeToLive = 30 * time.Second
-
-// hear notes what the gateway is told.
-func (g *gatewayWatch) hear(now time.Time, ev roster.Event) {
-	switch e := ev.(type) {
-	case roster.Received:
-		if o, ok := origin(e.Message); ok {
-			g.message(now, o)
-		} else {
-			g.listen(e.From)
-		}
-	case roster.LinkLost:
-		g.suspects(e.Gateway)
-	case roster.LinkUp:
-		g.listen(e.Gateway)
-	case roster.Departed:
-		if h := g.of(e.Gateway); e.Incarnation >= h.incarnation {
-			*h = heard{incarnation: e.Incarnation, departed: true, until: now.Add(timeToLive)}
-		}
-	}
-}
-
-func origin(m roster.Message) (roster.Origin, bool) {
-	switch m := m.(type) {
-	case roster.Heartbeat:
-		return m.Origin, true
-	case roster.Delta:
-		return m.Origin, true
-	case roster.Snapshot:
-		return m.Origin, true
-	default:
-		return roster.Origin{}, false
-	}
-}
-
-// of returns what was heard of a gateway, to be added to.
-func (g *gatewayWatch) of(id ring.GatewayID) *heard {
-	if g.heard[id] == nil {
-		g.heard[id] = &heard{}
-	}
-	return g.heard[id]
-}
-
-func (g *gatewayWatch) message(now time.Time, o roster.Origin) {
-	h := g.of(o.Gateway)
-	if h.departed && !h.gone(now) {
-		*h = heard{}
-	}
-	newer := o.Incarnation > h.incarnation
-	if !newer && (o.Incarnation < h.incarnation || h.departed) {
-		return
-	}
-	if newer || o.Sequence > h.sequence {
-		h.state, h.sequence = o.State, o.Sequence
-	}
-	h.incarnation, h.suspect, h.departed = o.Incarnation, false, false
-}
-
-// listen notes a sign of life.
-func (g *gatewayWatch) listen(id ring.GatewayID) {
-	if h := g.heard[id]; h != nil && !h.departed {
-		h.suspect = false
-	}
-}
-
-func (g *gatewayWatch) suspects(id ring.GatewayID) {
-	if h := g.heard[id]; h != nil {
-		h.suspect = true
 	}
 }
 
@@ -358,124 +243,5 @@ func (w *Watch) gateway(g *Gateway) {
 	}
 	if n := r.Live(); n < 0 {
 		w.blame(SumsAgree, names(g.ID), "%s counts %d live", g.ID, n)
-	}
-}
-
-// supervisorWatch is an account of what a supervisor's process has done.
-type supervisorWatch struct {
-	flying placement.Generation // the dial in flight; 0: none
-	stream placement.Generation // the one that it has adopted; 0: none
-	newest placement.Generation // dialled with
-	dials  int                  // of this placement
-	home   bool                 // the last dial was one of its home, which is no part of a placement
-}
-
-// moment is a supervisor before a step.
-type moment struct {
-	working bool // it has its stream
-	stale   bool // the event speaks of another attempt than it should
-	machine string
-}
-
-func (s *supervisorWatch) begin(sup *Supervisor, ev supervisor.Event) moment {
-	if sup.w.Watch == nil {
-		return moment{}
-	}
-	var m moment
-	switch e := ev.(type) {
-	case supervisor.Answered:
-		m.stale = e.Generation != s.flying
-	case supervisor.Failed:
-		m.stale = e.Generation != s.flying
-	case supervisor.Lost:
-		m.stale = e.Generation != s.stream
-	case supervisor.Noticed:
-		m.stale = e.Generation != s.stream
-	}
-	if m.stale {
-		m.machine = fmt.Sprintf("%+v", *sup.Machine)
-	}
-	m.working = s.stream != 0 && sup.streams[s.stream] != nil
-	return m
-}
-
-// mostDials is how many dials one placement may take.
-const mostDials = 4
-
-// supervisor is called after every step of a supervisor.
-func (w *Watch) supervisor(s *Supervisor, ev supervisor.Event, before moment, actions []supervisor.Action) {
-	a, who := &s.watch, names(s.Member)
-	voluntary := true
-	switch e := ev.(type) {
-	case supervisor.Answered:
-		a.landed(e.Generation)
-	case supervisor.Failed:
-		a.landed(e.Generation)
-	case supervisor.Lost:
-		a.dials = 0
-		if e.Generation == a.stream {
-			a.stream = 0
-		}
-	case supervisor.Noticed:
-		a.dials = 0
-		voluntary = e.Notice.Kind != redirect.NoticeEnd
-	case supervisor.Tick:
-		if a.flying == 0 {
-			a.dials = 0
-		}
-	case supervisor.Stop:
-		voluntary = false
-	}
-	for _, act := range actions {
-		switch act := act.(type) {
-		case supervisor.Dial:
-			if a.flying != 0 {
-				w.blame(FourDials, who, "%s has two dials in flight", s.Member)
-			}
-			a.flying, a.newest = act.Hello.Generation, act.Hello.Generation
-			if a.home {
-				a.dials = 0
-			}
-			a.home = act.Addr != Service && act.Hello.Hops == 0
-			if a.dials++; a.dials > mostDials {
-				w.blame(FourDials, who, "%s makes dial %d of one placement", s.Member, a.dials)
-			}
-		case supervisor.Abandon:
-			a.landed(act.Generation)
-		case supervisor.Close:
-			if a.stream == act.Generation {
-				a.stream = 0
-			}
-		case supervisor.Adopt:
-			a.stream = act.Generation
-		}
-		if _, closes := act.(supervisor.Close); before.stale && !closes {
-			w.blame(NoWayBack, who, "a stale %T makes %s %T", ev, s.Member, act)
-		}
-	}
-	if before.stale && before.machine != fmt.Sprintf("%+v", *s.Machine) {
-		w.blame(NoWayBack, who, "a stale %T changes %s", ev, s.Member)
-	}
-	if voluntary && before.working && len(s.streams) == 0 {
-		w.blame(MakeBeforeBreak, who, "%s closes its last stream before another is accepted", s.Member)
-	}
-	for gen := range s.streams {
-		if gen != a.stream {
-			w.blame(OnePlace, who, "%s leaves a stream open that is not its own", s.Member)
-		}
-	}
-	if state := s.Machine.State(); state.Connected() != (a.stream != 0) {
-		w.blame(OnePlace, who, "%s is %s, with stream %d", s.Member, state, a.stream)
-	}
-	if _, tick := ev.(supervisor.Tick); tick {
-		if at, ok := s.Machine.Deadline(); ok && !at.After(s.now()) {
-			w.blame(FixedPoint, who, "a tick leaves the deadline of %s in the past", s.Member)
-		}
-	}
-}
-
-func (s *supervisorWatch) landed(gen placement.Generation) {
-	if gen == s.flying {
-		s.flying = 0
 	}
 }
