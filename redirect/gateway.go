@@ -15,15 +15,13 @@ import (
 	"github.com/evenring/evenring/ring"
 )
 
-// noticeBuffer is how many notices wait for a slow stream; the oldest give way.
-const noticeBuffer = 4
-
 // Gateway is what a gateway server uses: an [Admission] behind a lock, with a
 // clock, and a goroutine (Run) for what is due later. All methods are safe for
 // concurrent use; none blocks but Admit, MoveAway and Run.
 //
 // For every stream: Admit its hello, send the verdict, and if there is an
-// attachment, pass its notices on until the stream ends and then call Leave.
+// attachment, pass its notices on, and a heartbeat every few seconds, until the stream ends
+// and then call Leave.
 type Gateway struct {
 	cfg   Config
 	hooks Hooks
@@ -207,9 +205,7 @@ func (g *Gateway) Admit(ctx context.Context, hello Hello) (Verdict, *Attachment)
 func (g *Gateway) begin(p *Admitting) {
 	switch {
 	case p.Key != 0:
-		g.streams[p.Key] = &Attachment{
-			gateway: g, key: p.Key, notices: make(chan Notice, noticeBuffer), answers: p.hello.Answers, ready: make(chan struct{}),
-		}
+		g.streams[p.Key] = newAttachment(g, p)
 		g.routes.stir()
 	case !p.Done && p.Ask == nil:
 		g.waiting[p] = make(chan struct{})
@@ -368,62 +364,4 @@ func (g *Gateway) Explain(m ring.MemberID, avoid ...ring.GatewayID) (e placement
 func (g *Gateway) Stats() (s Stats) {
 	g.do(func(now time.Time, a *Admission) { s = a.Stats(now) })
 	return s
-}
-
-// Attachment is an accepted stream, seen from the gateway's side.
-type Attachment struct {
-	gateway *Gateway
-	key     Key
-	notices chan Notice
-	answers bool          // it said that it answers requests
-	ready   chan struct{} // closed: carry is set, or the stream is over
-
-	// Under the gateway's lock.
-	over  bool
-	carry Carry
-}
-
-// Notices is what the stream is to be told. The channel closes after a notice
-// of kind NoticeEnd, upon which the transport ends the stream, and after
-// Leave. A stream too slow to take its notices loses the oldest.
-func (t *Attachment) Notices() <-chan Notice { return t.notices }
-
-// Leave says that the stream has ended. Clean: the supervisor said goodbye;
-// otherwise it is expected back. Further calls change nothing.
-func (t *Attachment) Leave(clean bool) {
-	t.gateway.do(func(now time.Time, a *Admission) {
-		a.Leave(now, t.key, clean)
-		delete(t.gateway.streams, t.key)
-		t.finish()
-	})
-}
-
-// tell queues a notice. Called under the gateway's lock, as finish is.
-func (t *Attachment) tell(n Notice) {
-	for !t.over {
-		select {
-		case t.notices <- n:
-			if n.Kind == NoticeEnd {
-				t.finish()
-			}
-			return
-		default:
-		}
-		select {
-		case <-t.notices:
-		default:
-		}
-	}
-}
-
-func (t *Attachment) finish() {
-	if t.over {
-		return
-	}
-	t.over = true
-	close(t.notices)
-	if t.carry == nil {
-		close(t.ready)
-	}
-	t.gateway.routes.stir()
 }

@@ -30,8 +30,8 @@ const (
 
 // Proofs let a gateway tell a supervisor that was sent to it from one that
 // merely says so. Gateways put a proof into every Redirect, every Accept and
-// every notice to move; the supervisor shows it in the hello that follows, and
-// does not look into it. The zero value has no keys: no proofs are made, and
+// every notice to move, and now and then a new one into a heartbeat; the supervisor shows
+// the last one in the hello that follows, and does not look into it. The zero value has no keys: no proofs are made, and
 // those in hellos are not looked at.
 //
 // A hello that asks to stay is judged so, once the gateway has keys:
@@ -83,7 +83,7 @@ type Proofs struct {
 	Required bool
 
 	Redirect time.Duration // how long the proof of a redirect or of a notice holds; 0: Config.Reserve and 10 s
-	Home     time.Duration // how long the proof of an accept holds, to come back with; 0: 24 h
+	Home     time.Duration // how long the proof of an accept holds, to come back with, or of a heartbeat, which brings one each third of that; 0: 24 h
 	Skew     time.Duration // by how much the clocks of two gateways may differ; 0: 30 s
 }
 
@@ -153,6 +153,10 @@ func (p Proofs) sent(now time.Time, m ring.MemberID, to ring.GatewayID, incarnat
 func (p Proofs) kept(now time.Time, m ring.MemberID, by ring.GatewayID, incarnation placement.Incarnation) []byte {
 	return p.sign(m, proof{gateway: by, incarnation: incarnation, expires: now.Add(p.Home)})
 }
+
+// renewal returns when the proof of an accept is to be made anew: early enough for
+// one that is lost, and the one after it.
+func (p Proofs) renewal(now time.Time) time.Time { return now.Add(p.Home / 3) }
 
 // sign encodes a proof for m; nil: there are no keys.
 func (p Proofs) sign(m ring.MemberID, said proof) []byte {

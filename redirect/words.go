@@ -155,5 +155,5 @@ type Notice struct {
 	Endpoint    string
 	Incarnation placement.Incarnation
 	Cap         int    // NoticeMove: the cap that was applied when the target was chosen
-	Proof       []byte // NoticeMove: to be shown to the target
+	Proof       []byte // NoticeMove: to be shown to the target; NoticeHeartbeat: to this gateway from now on; empty: the last one holds
 }

@@ -23,6 +23,7 @@ var drivers = []string{
 	"redirect/carry/requests.go",
 	"redirect/deliver.go",
 	"redirect/forward/call.go",
+	"redirect/attachment.go",
 	"redirect/gateway.go",
 	"redirect/internal/dialer/dialer.go",
 	"redirect/session/run.go",

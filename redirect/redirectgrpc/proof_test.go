@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,4 +64,27 @@ func TestS34Proofs(t *testing.T) {
 	require.Equal(t, redirect.ReasonBadProof, refused.Reason)
 	theft.Member = "honest"
 	require.NoError(t, dial(t, plain, verdict.Endpoint, theft).Close())
+}
+
+// A stream that outlives the proof of its accept is given another.
+func TestProofsComeWithHeartbeats(t *testing.T) {
+	f := newFleet()
+	g := f.start(t, "gw", gateOptions{
+		server: ServerConfig{Heartbeat: time.Millisecond},
+		proofs: redirect.Proofs{Keys: [][]byte{[]byte("thirty-two bytes, or even more of them")}, Home: 10 * time.Millisecond},
+	})
+	f.meet(t)
+	verdict, stream, err := plain.Dial(bounded(t), g.addr, someHello)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, stream.Close()) })
+	require.NotEmpty(t, verdict.Proof)
+	for renewed := 0; renewed < 3; {
+		n, err := stream.Notice()
+		require.NoError(t, err)
+		require.Equal(t, redirect.NoticeHeartbeat, n.Kind)
+		if len(n.Proof) > 0 {
+			require.NotEqual(t, verdict.Proof, n.Proof)
+			renewed++
+		}
+	}
 }

@@ -85,11 +85,7 @@ func (g *gatewayServer) Attach(attach evenringpb.Gateway_AttachServer) error {
 	if err := attach.Send(frame); err != nil || attachment == nil {
 		return err
 	}
-	go s.write(g.cfg.Heartbeat, redirect.Notice{
-		Kind:        redirect.NoticeHeartbeat,
-		Gateway:     g.gw.ID(),
-		Incarnation: g.gw.Incarnation(),
-	})
+	go s.write(g.cfg.Heartbeat, attachment.Heartbeat)
 	if g.cfg.Serve == nil {
 		return g.follow(s, attachment, nil)
 	}

@@ -222,7 +222,7 @@ func (s *ServerStream) flush() error {
 
 // write is the one who sends. It stops at an error, when the stream has ended,
 // and after flush when nothing is left.
-func (s *ServerStream) write(heartbeat time.Duration, beat redirect.Notice) {
+func (s *ServerStream) write(heartbeat time.Duration, beat func() redirect.Notice) {
 	defer close(s.written)
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
@@ -243,7 +243,7 @@ func (s *ServerStream) write(heartbeat time.Duration, beat redirect.Notice) {
 		case payload := <-s.outgoing:
 			s.writeErr = s.sendPayload(payload)
 		case <-ticker.C:
-			s.writeErr = s.sendNotice(beat)
+			s.writeErr = s.sendNotice(beat())
 		case <-s.last:
 			s.writeRest()
 			return

@@ -39,6 +39,7 @@ type gateOptions struct {
 	tls    *tls.Config // of the server; nil: plaintext
 	peers  *tls.Config // of the peer link
 	calls  *CallConfig // nil: none are taken; its Peers are the gate's own
+	proofs redirect.Proofs
 }
 
 func newFleet() *fleet { return &fleet{gates: make(map[ring.GatewayID]*gate)} }
@@ -58,6 +59,7 @@ func (f *fleet) start(t testing.TB, id ring.GatewayID, o gateOptions) *gate {
 		Endpoint:    g.addr,
 		Peers:       g.peers,
 		AskTimeout:  patience, // a busy machine is no dead peer
+		Proofs:      o.proofs,
 	}, redirect.Hooks{})
 	require.NoError(t, err)
 	g.Gateway = gw

@@ -228,13 +228,7 @@ func (h *Handler) converse(s *ServerStream) error {
 	if err := s.say(data); err != nil || attachment == nil {
 		return err
 	}
-	s.tasks.Go(func() {
-		s.write(h.cfg.Heartbeat, redirect.Notice{
-			Kind:        redirect.NoticeHeartbeat,
-			Gateway:     h.gw.ID(),
-			Incarnation: h.gw.Incarnation(),
-		})
-	})
+	s.tasks.Go(func() { s.write(h.cfg.Heartbeat, attachment.Heartbeat) })
 	if h.cfg.Serve == nil {
 		return h.follow(s, attachment, nil)
 	}

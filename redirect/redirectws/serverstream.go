@@ -281,7 +281,7 @@ func (s *ServerStream) flush() error {
 
 // write is the one who sends. It stops at an error, when the stream has ended,
 // and after flush when nothing is left.
-func (s *ServerStream) write(heartbeat time.Duration, beat redirect.Notice) {
+func (s *ServerStream) write(heartbeat time.Duration, beat func() redirect.Notice) {
 	defer close(s.written)
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
@@ -302,9 +302,9 @@ func (s *ServerStream) write(heartbeat time.Duration, beat redirect.Notice) {
 		case payload := <-s.outgoing:
 			s.writeErr = s.link.write(s.life, websocket.MessageBinary, payload)
 		case <-ticker.C:
-			s.writeErr = s.sendNotice(beat)
+			s.writeErr = s.sendNotice(beat())
 		case <-s.beats:
-			s.writeErr = s.sendNotice(beat)
+			s.writeErr = s.sendNotice(beat())
 		case <-s.last:
 			s.writeRest()
 			return

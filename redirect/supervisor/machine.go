@@ -329,6 +329,10 @@ func (s *step) heartbeat(n redirect.Notice) {
 		cmp.Or(n.Incarnation, s.stream.incarnation) != s.stream.incarnation {
 		s.do(Close{s.stream.generation})
 		s.redial()
+		return
+	}
+	if len(n.Proof) > 0 {
+		s.homeProof = slices.Clone(n.Proof)
 	}
 }
 

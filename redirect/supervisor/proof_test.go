@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/ring"
 )
@@ -89,6 +90,26 @@ func TestProofOfANotice(t *testing.T) {
 	m.Step(epoch, acceptedBy(m, "A", "of-A"))
 	d = nextDial(t, m, now, Noticed{m.stream.generation, redirect.Notice{Kind: redirect.NoticeEnd, Reason: redirect.ReasonExpired}})
 	require.Equal(t, "of-A", string(d.Hello.Proof))
+}
+
+// A proof that comes with a heartbeat takes the place of the one before it; a
+// heartbeat without one, or from another start of the gateway, brings nothing.
+func TestProofOfAHeartbeat(t *testing.T) {
+	beat := func(m *Machine, i placement.Incarnation, proof string) Noticed {
+		return Noticed{m.stream.generation, redirect.Notice{Kind: redirect.NoticeHeartbeat, Gateway: "A", Incarnation: i, Proof: []byte(proof)}}
+	}
+	m := started(t, nil)
+	m.Step(epoch, acceptedBy(m, "A", "of-A"))
+	now := epoch.Add(time.Hour)
+	mine := beat(m, 1, "of-A, renewed")
+	require.Empty(t, m.Step(now, mine))
+	mine.Notice.Proof[0] = 'X'
+	m.Step(now, beat(m, 1, ""))
+	require.Equal(t, "of-A, renewed", string(nextDial(t, m, now, Lost{m.stream.generation}).Hello.Proof))
+
+	m = started(t, nil)
+	m.Step(epoch, acceptedBy(m, "A", "of-A"))
+	require.Equal(t, "of-A", string(nextDial(t, m, now, beat(m, 2, "of another")).Hello.Proof))
 }
 
 // A target that is no good: the Service learns of it, and sees that this stay

@@ -568,7 +568,7 @@ type Notice struct {
 	Endpoint      string                 `protobuf:"bytes,4,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
 	Incarnation   uint64                 `protobuf:"varint,5,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Cap           int64                  `protobuf:"varint,6,opt,name=cap,proto3" json:"cap,omitempty"`
-	Proof         []byte                 `protobuf:"bytes,7,opt,name=proof,proto3" json:"proof,omitempty"` // with "move": to be shown to the gateway that it names
+	Proof         []byte                 `protobuf:"bytes,7,opt,name=proof,proto3" json:"proof,omitempty"` // with "move": to be shown to the gateway that it names; with "heartbeat": to this one from now on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
