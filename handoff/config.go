@@ -19,7 +19,7 @@ const (
 	DefaultOrderTimeout = 10 * time.Second
 	DefaultRetryPause   = time.Second
 	DefaultLinger       = 2 * time.Second
-	DefaultInFlight     = 64
+	DefaultInFlight     = 1024
 )
 
 // Config says how a gateway is drained. The zero value of every field is its
@@ -47,7 +47,7 @@ type Config struct {
 	OrderTimeout time.Duration // one that was told to move is not asked again sooner; 0: 10 s, the time of one dial
 	RetryPause   time.Duration // one for whom there was no target is not offered again sooner; 0: 1 s
 	Linger       time.Duration // after the last one has gone, for its sessions to follow and for word of where it went; 0: 2 s
-	InFlight     int           // orders under way at once, for choosing a target asks peers and takes time; 0: 64
+	InFlight     int           // orders under way at once, for choosing a target asks peers and takes time: the more wait, the more are looked for at a time; 0: 1024
 
 	// Jitter returns numbers in [0, 1), for the place of an order within its
 	// share of the window. nil: always 0.5 in a [Machine]; math/rand/v2 in [Drain].

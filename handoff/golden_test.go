@@ -3,7 +3,6 @@
 package handoff
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,9 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/evenring/evenring/internal/script"
+)
 
 // start is when every test's drain begins.
 var start = time.Unix(1_700_000_000, 0)
@@ -179,7 +178,7 @@ func show(v any) string {
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
-	if *update {
+	if script.Updating() {
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)

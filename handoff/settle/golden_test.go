@@ -3,7 +3,6 @@
 package settle
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,12 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evenring/evenring/internal/diagram"
+	"github.com/evenring/evenring/internal/script"
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/ring"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // timed is an event, so long after the start.
 type timed struct {
@@ -145,7 +143,7 @@ func TestGoldenTable(t *testing.T) {
 		}
 	}
 	path := filepath.Join("testdata", "table.txt")
-	if *update {
+	if script.Updating() {
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
 	}

@@ -27,7 +27,7 @@ var layers = [][]string{
 }
 
 // helpers serve tests and programs, and are imported by those and by each other alone.
-var helpers = []string{"internal/checks", "internal/diagram", "internal/explore", "internal/herd", "internal/script", "internal/sim", "placement/roster/rostertest", "redirect/internal/memnet", "redirect/supervisor/supervisortest"}
+var helpers = []string{"internal/checks", "internal/diagram", "internal/explore", "internal/herd", "internal/script", "internal/sim", "internal/sim/fleetscript", "placement/roster/rostertest", "redirect/internal/memnet", "redirect/supervisor/supervisortest"}
 
 // nested are the modules below the root's directory.
 func nested(t testing.TB) []string {

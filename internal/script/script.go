@@ -25,7 +25,8 @@ func Updating() bool { return *update }
 
 // Run runs every script that the pattern finds, each as a subtest named after
 // its file. start is called once for each and returns what carries out one
-// command and gives its output, lines without a final newline.
+// command and gives its output, lines without a final newline. If a command ends
+// the test, its file and line are named.
 func Run(t *testing.T, pattern string, start func(t *testing.T) func(command string, args []string) string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -36,7 +37,7 @@ func Run(t *testing.T, pattern string, start func(t *testing.T) func(command str
 		t.Run(name, func(t *testing.T) {
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			got := play(string(want), start(t))
+			got := play(t, file, string(want), start(t))
 			if *update {
 				if !bytes.Equal(got, want) {
 					require.NoError(t, os.WriteFile(file, got, 0o644))
@@ -49,9 +50,16 @@ func Run(t *testing.T, pattern string, start func(t *testing.T) func(command str
 }
 
 // play replays the commands of a script and returns the script with the output that they give.
-func play(text string, do func(string, []string) string) []byte {
+func play(t testing.TB, file, text string, do func(string, []string) string) []byte {
 	var out bytes.Buffer
-	for line := range strings.Lines(text) {
+	number, line, over := 0, "", false
+	defer func() {
+		if !over {
+			t.Errorf("%s:%d: %s", file, number, line)
+		}
+	}()
+	for line = range strings.Lines(text) {
+		number++
 		line = strings.TrimRight(line, " \n")
 		switch {
 		case strings.HasPrefix(line, "  "): // output of an earlier run
@@ -68,5 +76,6 @@ func play(text string, do func(string, []string) string) []byte {
 			}
 		}
 	}
+	over = true
 	return out.Bytes()
 }

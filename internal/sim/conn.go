@@ -131,7 +131,9 @@ func (g *Gateway) hello(e *end, process uint64, d *dial, h redirect.Hello) {
 	}
 	before := g.knows(h.Member)
 	d.p = g.Admission.Hello(g.now(), h)
-	g.watch.pending[d.p] = &before
+	if w.Watch != nil {
+		g.watch.pending[d.p] = &before
+	}
 	g.await(d.p, func() {
 		v := d.p.Verdict
 		if w.Spoil.Verdict != nil {

@@ -35,6 +35,7 @@ type Gateway struct {
 	drain   *handoff.Machine
 	orders  []*redirect.Admitting // of the drain
 	drained int                   // whom it served when that began
+	keep    bool                  // it lives on after its drain
 	settles *Settlement
 	calls   []*Call // under way
 	asking  time.Duration
@@ -108,6 +109,9 @@ func (g *Gateway) serve(in bool) {
 	g.w.after(time.Duration(g.w.rnd.Int64N(int64(g.w.Links.Lag))), func() { g.InService = g.Alive && g.drain == nil })
 }
 
+// Step gives the roster an event, as the gateway's transport or discovery would.
+func (g *Gateway) Step(ev roster.Event) { g.feed(ev) }
+
 // feed gives the roster an event, in the gateway's own time.
 func (g *Gateway) feed(ev roster.Event) { g.do(func() { g.step(ev) }) }
 
@@ -175,7 +179,7 @@ func (g *Gateway) Stop() {
 	}
 }
 
-// Drain hands everybody over, and then stops the gateway.
+// Drain hands everybody over, and then stops the gateway, unless cfg.Keep.
 func (g *Gateway) Drain(cfg handoff.Config) error {
 	m, err := handoff.New(cfg)
 	if err != nil {
@@ -189,7 +193,7 @@ func (g *Gateway) Drain(cfg handoff.Config) error {
 	for i, s := range all {
 		members[i] = handoff.Member{ID: s.Member, Movable: s.Movable}
 	}
-	g.drain, g.drained, g.orders = m, len(all), nil
+	g.drain, g.drained, g.orders, g.keep = m, len(all), nil, cfg.Keep
 	g.serve(false)
 	g.w.trace(string(g.ID), "drains %d", len(all))
 	g.hand(handoff.Begin{Members: members})
@@ -248,7 +252,7 @@ func (g *Gateway) hand(ev handoff.Event) {
 		case handoff.Finished:
 			g.Report = act.Report
 			w.trace(string(g.ID), "%s", act.Report)
-			if g.Alive && !act.Report.Aborted {
+			if g.Alive && !act.Report.Aborted && !g.keep {
 				g.settle()
 				g.Stop()
 			}
@@ -257,7 +261,7 @@ func (g *Gateway) hand(ev handoff.Event) {
 	g.settle()
 	if at, ok := m.Deadline(); ok && g.drain == m {
 		g.at(at, func() {
-			if g.Alive && g.drain == m {
+			if due, ok := m.Deadline(); ok && g.Alive && g.drain == m && !due.After(g.now()) {
 				g.hand(handoff.Tick{})
 			}
 		})
@@ -268,7 +272,9 @@ func (g *Gateway) hand(ev handoff.Event) {
 func (g *Gateway) do(f func()) {
 	g.enter(func() {
 		if g.Alive {
-			g.watch.look(g)
+			if g.w.Watch != nil {
+				g.watch.look(g)
+			}
 			f()
 			g.settle()
 			if g.w.Watch != nil {
@@ -300,6 +306,9 @@ func (g *Gateway) settle() {
 			}
 			for _, id := range w.ids {
 				if w.Gateways[id] != g && (send.To == "" || send.To == id) {
+					if w.Said != nil {
+						w.Said(send.Message, len(bytes))
+					}
 					w.tell(string(g.ID), string(id), func() { arrive(w.Gateways[id]) })
 				}
 			}
@@ -325,6 +334,14 @@ func (g *Gateway) settle() {
 	}
 	if len(out.Conflicts) > 0 && w.Conflict != nil {
 		w.after(0, func() { g.do(func() { w.Conflict(g) }) })
+	}
+	if len(out.Delisted) > 0 && w.Delisted != nil {
+		w.after(0, func() { g.do(func() { w.Delisted(g) }) })
+	}
+	for _, r := range out.Rejected {
+		if w.Rejected != nil {
+			w.Rejected(g, r)
+		}
 	}
 	for _, c := range slices.Clone(g.calls) {
 		c.look()

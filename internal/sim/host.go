@@ -49,6 +49,9 @@ type host struct {
 // now returns what the host's clock shows.
 func (h *host) now() time.Time { return h.clock.read(h.w.start, h.w.now) }
 
+// Now returns what the host's clock shows.
+func (h *host) Now() time.Time { return h.now() }
+
 // at runs f when the host's clock shows t.
 func (h *host) at(t time.Time, f func()) { h.w.at(h.clock.when(h.w.start, t), func() { h.enter(f) }) }
 

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/evenring/evenring/placement/roster"
@@ -26,6 +27,7 @@ type Link struct {
 	Slow   float64       // share of everything that takes longer
 	SlowBy time.Duration // up to so much
 	Delay  time.Duration // of everything
+	Hold   bool          // roster messages wait for Release
 }
 
 // link returns what is wrong with one direction of a link: what is with all, and with this one.
@@ -142,11 +144,11 @@ func (w *World) pass(from, to string, f func()) {
 
 // tell schedules the arrival of a roster message.
 func (w *World) tell(from, to string, arrive func()) {
-	if w.Hold {
-		w.held = append(w.held, arrive)
+	all := w.Links.link(from, to)
+	if w.Hold || slices.ContainsFunc(all[:], func(l Link) bool { return l.Hold }) {
+		w.held = append(w.held, letter{from, to, arrive})
 		return
 	}
-	all := w.Links.link(from, to)
 	for _, l := range all {
 		if w.chance(l.Loss) {
 			return
@@ -157,6 +159,29 @@ func (w *World) tell(from, to string, arrive func()) {
 		if w.chance(l.Twice) {
 			w.pass(from, to, arrive)
 		}
+	}
+}
+
+// letter is a roster message that waits.
+type letter struct {
+	from, to string
+	arrive   func()
+}
+
+// Release lets what was held on one direction of a link arrive, in the order in
+// which it was sent. What is sent from now on is held like before, if it is.
+func (w *World) Release(from, to string) {
+	var rest, due []letter
+	for _, l := range w.held {
+		if l.from == from && l.to == to {
+			due = append(due, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	w.held = rest
+	for _, l := range due {
+		l.arrive()
 	}
 }
 

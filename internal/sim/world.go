@@ -57,6 +57,9 @@ type World struct {
 	Adopted     func(*Supervisor)                        // a gateway has accepted it; may be nil
 	Reached     func(*Gateway)                           // a hello has come to a gateway that lives; may be nil
 	Conflict    func(*Gateway)                           // it has heard that another process has its ID; may be nil
+	Delisted    func(*Gateway)                           // it has heard that discovery has it no more; may be nil
+	Rejected    func(*Gateway, roster.Rejected)          // it has ignored a word; may be nil
+	Said        func(m roster.Message, bytes int)        // a gateway has said something to another; may be nil
 	Links       Links
 	Clocks      map[string]Clock // of gateways and supervisors, by ID; read when one starts
 	Discovery   bool             // gateways are told who there is whenever one comes
@@ -67,7 +70,7 @@ type World struct {
 
 	ids       []ring.GatewayID // of Gateways, ascending
 	elders    []*Gateway       // that another process has replaced while they lived
-	held      []func()         // messages that wait
+	held      []letter         // messages that wait
 	cuts      map[pair]int
 	lastStart placement.Incarnation
 }
@@ -154,8 +157,8 @@ func (w *World) Refresh() {
 	}
 	held := w.held
 	w.held = nil
-	for _, arrive := range held {
-		arrive()
+	for _, l := range held {
+		l.arrive()
 	}
 }
 

@@ -263,18 +263,6 @@ func TestS23(t *testing.T) {
 	}
 }
 
-func TestS24(t *testing.T) {
-	f := newFleet(t, "a")
-	f.step("a", Discovered{Gateways: []ring.GatewayID{"a", "b"}})
-	f.run(defaultGrace / 2)
-	f.step("a", Discovered{Gateways: []ring.GatewayID{"a", "b", "c", "d"}})
-	f.step("a", LinkUp{"c"})
-	f.run(defaultGrace/2 - 1)
-	require.Equal(t, Check{Reason: ReasonSnapshots}, f.nodes["a"].Ready(f.now).Callers)
-	f.run(1)
-	require.Equal(t, Check{OK: true, Reason: ReasonGrace}, f.nodes["a"].Ready(f.now).Callers)
-}
-
 func TestReadyForGood(t *testing.T) {
 	f := newFleet(t, "a")
 	f.step("a", Discovered{})

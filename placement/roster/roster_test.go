@@ -198,28 +198,6 @@ func TestS53(t *testing.T) {
 	require.Equal(t, 2, a.Ring().Len())
 }
 
-func TestS55(t *testing.T) {
-	origin := func(id ring.GatewayID, sequence uint64) Origin {
-		return Origin{Gateway: id, Counts: placement.Counts{Incarnation: 1, Sequence: sequence}}
-	}
-	before := Delta{Origin: origin("a", 1), Changes: []Change{{"s", 5, OpAttached}}}
-	left := Delta{Origin: origin("a", 2), From: 1, Changes: []Change{{"s", 5, OpLeft}}}
-	joined := Delta{Origin: origin("b", 1), Changes: []Change{{"s", 6, OpAttached}}}
-	for name, order := range map[string][]Message{
-		"joined, left": {before, joined, left},
-		"left, joined": {before, left, joined},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newFleet(t, "c").nodes["c"]
-			for _, m := range order {
-				r.Step(epoch, Received{Message: m})
-			}
-			require.Equal(t, "b gen 6", home(r, "s"))
-			require.Equal(t, 1, r.Live())
-		})
-	}
-}
-
 func TestS56(t *testing.T) {
 	f := newFleet(t, "a", "b", "c")
 	f.step("c", StateChanged{placement.Ready})
@@ -263,32 +241,6 @@ func TestS56(t *testing.T) {
 	require.False(t, known)
 	require.Zero(t, gateway(t, a, "a").Load())
 	require.Zero(t, gateway(t, a, "b").Load())
-}
-
-func TestS57(t *testing.T) {
-	f := newFleet(t, "a", "b")
-	f.run(time.Second)
-	f.step("a", LinkLost{"b"})
-	require.True(t, gateway(t, f.nodes["a"], "b").Suspect, "at once")
-	f.step("b", Attached{"s", 1})
-	for range 2 { // the delta goes out, and is lost
-		f.now = f.now.Add(defaultBatch)
-		f.step("b", Tick{})
-		f.queue = nil
-	}
-	f.step("b", LinkUp{"a"})
-	f.run(2 * defaultBatch)
-	require.False(t, gateway(t, f.nodes["a"], "b").Suspect)
-	require.Equal(t, "b gen 1", home(f.nodes["a"], "s"))
-
-	// A copy that went wrong without a gap is found out by the digest.
-	a := f.nodes["a"]
-	rec := a.peer("b")
-	a.claims.put(rec, Entry{Member: "ghost", Generation: 9}, 0, 0, false)
-	f.run(defaultHeartbeat + 2*defaultBatch)
-	require.Equal(t, "nowhere", home(a, "ghost"))
-	require.Equal(t, "b gen 1", home(a, "s"))
-	audit(t, a)
 }
 
 func TestLostLastDelta(t *testing.T) {

@@ -67,38 +67,6 @@ func TestS54(t *testing.T) {
 	require.Len(t, members(b, "b"), 2, "it is for the gateway to let s go")
 }
 
-func TestS60(t *testing.T) {
-	all := []ring.GatewayID{"a", "b", "c", "d"}
-	for name, page := range map[string][]ring.GatewayID{
-		"a page":       {"a", "b"},
-		"without self": {"c"},
-		"nobody":       {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := readyFleet(t, all...)
-			a := f.nodes["a"]
-			before := a.Ring().Fingerprint()
-			for range 3 {
-				f.step("a", Discovered{Gateways: page, Partial: true})
-				f.run(5 * time.Minute)
-				require.Equal(t, before, a.Ring().Fingerprint())
-				require.Equal(t, all, known(a))
-				require.True(t, a.Stale(f.now))
-				for _, id := range all {
-					require.True(t, gateway(t, a, id).Placeable())
-				}
-			}
-			require.Empty(t, took[Delisted](f, "a"))
-
-			// A list that has been truncated is no list that those missing were in.
-			f.step("a", Discovered{Gateways: all})
-			f.run(time.Second)
-			require.False(t, a.Stale(f.now))
-			require.Equal(t, all, known(a))
-		})
-	}
-}
-
 func TestS62(t *testing.T) {
 	list := func(f *fleet, to ring.GatewayID, ids ...ring.GatewayID) { f.step(to, Discovered{Gateways: ids}) }
 
