@@ -35,6 +35,10 @@
 // at most MaxHops+2 dials, and one more costs a pause. That skip is free once
 // per acceptance; then pauses grow with full jitter, until an Accept.
 //
+// A gateway that evens out, and says so by [redirect.ReasonPlaced], does not want
+// the supervisor gone. It has just heard from the gateway that it names, so that one is dialled even if
+// it is avoided; and if that is in vain, the supervisor stays where it is.
+//
 // A lost stream goes back home: at once, then after a pause of up to 80 % of
 // HomePatience, drawn anew by each supervisor, then to the Service, avoiding
 // that home. When a gateway dies, its supervisors thus arrive at the others one

@@ -83,6 +83,7 @@ type attempt struct {
 	full        []ring.GatewayID // never written to, so copies may share it
 	proof       []byte           // nor is this one
 	passed      error
+	offered     bool // home would be glad of it, and keeps us otherwise
 }
 
 func (a attempt) inFlight() bool { return a.generation != 0 }
@@ -168,10 +169,7 @@ func (s *step) stop() {
 		return
 	}
 	s.stopped = true
-	if s.next.inFlight() {
-		s.do(Abandon{s.next.generation})
-	}
-	s.next = attempt{}
+	s.abandon()
 	s.closeStream()
 }
 
@@ -245,6 +243,9 @@ func (s *step) accepted(a attempt, v redirect.Verdict) {
 
 func (s *step) redirected(a attempt, v redirect.Verdict) {
 	s.seen(v.Gateway, v.Incarnation)
+	if s.keeps(a) {
+		return
+	}
 	target := attempt{
 		to: toTarget, addr: v.Endpoint, gateway: v.Gateway, incarnation: v.Incarnation,
 		stay: true, hops: a.hops + 1, cap: max(v.Cap, 0), full: slices.Clone(v.Full), proof: slices.Clone(v.Proof),
@@ -263,6 +264,9 @@ func (s *step) refused(a attempt, v redirect.Verdict) {
 		if v.Generation < generationLimit {
 			s.generation = max(s.generation, v.Generation)
 		}
+		if s.keeps(a) {
+			return
+		}
 		if a.to != toHome {
 			s.pause(a)
 			return
@@ -274,6 +278,9 @@ func (s *step) refused(a attempt, v redirect.Verdict) {
 	if v.Reason == redirect.ReasonBadProof && a.to == toHome {
 		s.homeProof = nil
 	}
+	if s.keeps(a) {
+		return
+	}
 	s.plan(pause.Retry(v.RetryAfter, s.cfg.BackoffMin, s.cfg.Jitter), s.service(false))
 }
 
@@ -284,6 +291,9 @@ func (s *step) failed(a attempt) {
 		s.homeFailed()
 	case toTarget:
 		s.avoid.add(a.gateway, a.incarnation, s.now.Add(s.cfg.AvoidFor))
+		if s.keeps(a) {
+			return
+		}
 		// While the old stream works there is no hurry: be placed anew.
 		fallback := s.service(false)
 		if s.stream.generation == 0 {
@@ -351,9 +361,13 @@ func (s *step) ended(reason redirect.Reason) {
 			s.goHome(s.flapPause(false), true)
 		}
 	case redirect.ReasonDraining, redirect.ReasonStopped:
-		if s.next.to == nowhere {
+		switch {
+		case s.next.to == nowhere:
 			s.leave()
 			s.plan(s.movePause(), s.service(false))
+		case s.next.offered:
+			s.next.offered = false
+			s.leave()
 		}
 	default:
 		s.do(Close{s.stream.generation})
@@ -367,15 +381,22 @@ func (s *step) toldToMove(n redirect.Notice) {
 		to: toTarget, addr: n.Endpoint, gateway: n.Gateway, incarnation: n.Incarnation,
 		stay: true, hops: 1, cap: max(n.Cap, 0), proof: slices.Clone(n.Proof),
 	}
+	if n.Reason == redirect.ReasonPlaced {
+		s.offered(target)
+		return
+	}
 	passed := s.unfit(target)
 	if s.next.to != nowhere {
-		if passed != nil || s.next.to == toTarget && s.next.addr == target.addr {
+		same := s.next.to == toTarget && s.next.addr == target.addr
+		switch {
+		case s.next.offered && same && passed == nil: // what was an offer is an order now
+			s.next.offered = false
+			s.leave()
+			return
+		case !s.next.offered && (same || passed != nil):
 			return
 		}
-		if s.next.inFlight() {
-			s.do(Abandon{s.next.generation})
-		}
-		s.next = attempt{}
+		s.abandon()
 	}
 	if passed == nil && target.gateway != "" && target.gateway == s.home.Gateway {
 		s.plan(s.flapPause(false), target) // the same gateway wants a new stream
@@ -394,10 +415,34 @@ func (s *step) toldToMove(n redirect.Notice) {
 	s.plan(s.movePause(), elsewhere)
 }
 
+// offered is told by a home that evens out and can do without us. It has just heard
+// from that gateway, so what we avoid it for is over, if it is not our way there that is broken: then we stay.
+func (s *step) offered(target attempt) {
+	if s.next.to != nowhere || s.barred(target) != nil {
+		return
+	}
+	target.offered = true
+	s.plan(s.flapPause(false), target)
+}
+
+// keeps reports whether nothing has to follow an attempt that was in vain.
+func (s *step) keeps(a attempt) bool { return a.offered && s.stream.generation != 0 }
+
+// abandon gives up what is planned or in flight.
+func (s *step) abandon() {
+	if s.next.inFlight() {
+		s.do(Abandon{s.next.generation})
+	}
+	s.next = attempt{}
+}
+
 // redial follows the end of the stream in use, which is closed or lost.
 func (s *step) redial() {
 	wait := s.flapPause(false)
 	s.stream = stream{}
+	if s.next.offered {
+		s.abandon()
+	}
 	if s.leaving {
 		s.forgetHome()
 	}
@@ -493,20 +538,33 @@ var (
 
 // unfit says why a target is not to be dialled, and nil if it may be.
 func (s *step) unfit(target attempt) error {
+	if err := s.barred(target); err != nil {
+		return err
+	}
+	if s.avoid.has(target.gateway, s.now) {
+		return notSent(target, errAvoided)
+	}
+	return nil
+}
+
+// barred says why a target can never be dialled, and nil if it can.
+func (s *step) barred(target attempt) error {
 	var why error
 	switch {
 	case target.addr == "":
 		why = errNoEndpoint
 	case target.hops > s.cfg.MaxHops:
 		why = fmt.Errorf("%d redirects were followed already", s.cfg.MaxHops)
-	case s.avoid.has(target.gateway, s.now):
-		why = errAvoided
 	case s.cfg.Allow != nil:
 		why = s.cfg.Allow(target.gateway, target.addr)
 	}
 	if why == nil {
 		return nil
 	}
+	return notSent(target, why)
+}
+
+func notSent(target attempt, why error) error {
 	return fmt.Errorf("supervisor: not sent to %q at %q: %w", target.gateway, target.addr, cause(why))
 }
 
