@@ -4,7 +4,10 @@ package redirectgrpc
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,6 +59,22 @@ func BenchmarkCall(b *testing.B) {
 				require.NoError(b, err)
 			}
 		})
+	}
+}
+
+// echo returns what it receives, until the goodbye.
+func echo(_ context.Context, s *ServerStream) error {
+	for {
+		payload, err := s.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.Send(append([]byte(s.Hello().Member+": "), payload...)); err != nil {
+			return err
+		}
 	}
 }
 

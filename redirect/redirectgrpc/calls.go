@@ -113,17 +113,31 @@ func (p peerServer) Forward(ctx context.Context, r *evenringpb.CallRequest) (*ev
 	return replyToWire(answer, err), nil
 }
 
-// callStatus is what a caller is told of an error.
+// callStatus is what a caller is told of an error. Its details say what a [Caller] makes of it.
 func callStatus(err error) *status.Status {
+	s, told := statusOf(err), replyToWire(nil, err)
 	var failed *forward.Error
 	switch {
 	case errors.As(err, &failed):
-		return status.New(reasonCode(failed), err.Error())
+		s = status.New(reasonCode(failed), clip(err.Error()))
+		told = &evenringpb.Reply{Outcome: failed.Reason.String()}
+		if failed.Err != nil {
+			told.Message = clip(failed.Err.Error())
+		}
 	case errors.Is(err, redirect.ErrNotAnswering):
-		return status.New(codes.Unimplemented, err.Error())
-	default:
-		return statusOf(err)
+		s = status.New(codes.Unimplemented, err.Error())
+	default: // text that is not valid would cost the details
+		s = status.New(s.Code(), clip(s.Message()))
 	}
+	if detailed, err := s.WithDetails(told); err == nil {
+		return detailed
+	}
+	return s
+}
+
+// clip makes an error's text fit for the wire.
+func clip(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "\uFFFD")
 }
 
 func reasonCode(e *forward.Error) codes.Code {
@@ -171,9 +185,7 @@ func replyToWire(answer []byte, err error) *evenringpb.Reply {
 		return &evenringpb.Reply{Outcome: wireNotAnswering}
 	default:
 		s := statusOf(err)
-		text := s.Message()
-		text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], "\uFFFD")
-		return &evenringpb.Reply{Outcome: wireAnswered, Code: int32(s.Code()), Message: text}
+		return &evenringpb.Reply{Outcome: wireAnswered, Code: int32(s.Code()), Message: clip(s.Message())}
 	}
 }
 

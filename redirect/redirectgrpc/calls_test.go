@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -48,17 +47,31 @@ func (g *gate) knows(m ring.MemberID) roster.Where {
 	return route.Where
 }
 
-// caller is a client of one gateway, for callers.
-func caller(t testing.TB, addr string) evenringpb.CallerClient {
-	conn, err := grpc.NewClient(target(addr), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	return evenringpb.NewCallerClient(conn)
+func plainCaller(t testing.TB) *Caller {
+	c := &Caller{Credentials: insecure.NewCredentials()}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
-func call(ctx context.Context, to evenringpb.CallerClient, m ring.MemberID, payload string) (string, error) {
-	reply, err := to.Call(ctx, &evenringpb.CallRequest{Member: string(m), Payload: []byte(payload)})
-	return string(reply.GetPayload()), err
+// callerAt is a caller at one gateway.
+type callerAt struct {
+	*Caller
+	addr string
+}
+
+func caller(t testing.TB, addr string) callerAt { return callerAt{plainCaller(t), addr} }
+
+func call(ctx context.Context, to callerAt, m ring.MemberID, payload string) (string, error) {
+	answer, err := to.Call(ctx, to.addr, redirect.Request{Member: m, Payload: []byte(payload)})
+	return string(answer), err
+}
+
+// ended checks why a call failed.
+func ended(t testing.TB, err error, want forward.Reason) {
+	t.Helper()
+	var failed *forward.Error
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, want, failed.Reason, "%v", err)
 }
 
 // answeringAs answers with its name and what it was sent.
@@ -74,86 +87,44 @@ func hello(m ring.MemberID, g placement.Generation) redirect.Hello {
 	return redirect.Hello{Member: m, Generation: g, Stay: true, CanRedirect: true}
 }
 
-// S21: a caller at B for s on A gets its answer from there; for one that nobody
-// has, and for one that perhaps somebody has, it gets two different ones.
-func TestCall(t *testing.T) {
+// A client that is no [Caller] is told the codes of what the member answers with, and of what became of the call.
+func TestCodes(t *testing.T) {
 	f := newFleet()
 	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-	ctx := bounded(t)
-	_, err := call(ctx, caller(t, b.addr), "s", "hi")
-	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
-	require.ErrorContains(t, err, "incomplete")
-
-	f.complete(t)
-	dial(t, answeringAs("s"), a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	for _, g := range []*gate{a, b} {
-		answer, err := call(ctx, caller(t, g.addr), "s", "hi")
+	refused := func(g *gate, m ring.MemberID, payload string, code codes.Code, text string) {
+		t.Helper()
+		conn, err := grpc.NewClient(target(g.addr), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		require.NoError(t, err)
-		require.Equal(t, "s: hi", answer)
-		_, err = call(ctx, caller(t, g.addr), "stranger", "hi")
-		require.Equal(t, codes.NotFound, status.Code(err), "%v", err)
-		require.ErrorContains(t, err, "nobody")
+		defer conn.Close()
+		_, err = evenringpb.NewCallerClient(conn).Call(bounded(t), &evenringpb.CallRequest{Member: string(m), Payload: []byte(payload)})
+		require.Equal(t, code, status.Code(err), "%v", err)
+		require.ErrorContains(t, err, text)
 	}
-	_, err = call(ctx, caller(t, a.addr), "", "hi")
-	require.Equal(t, codes.InvalidArgument, status.Code(err))
-}
-
-func TestCallSession(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-	f.complete(t)
-	dial(t, answeringAs("s"), a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	session := func(to *gate) (string, error) {
-		reply, err := caller(t, to.addr).Call(bounded(t), &evenringpb.CallRequest{Member: "s", Session: "x", Payload: []byte("hi")})
-		return string(reply.GetPayload()), err
-	}
-
-	// It is not there yet: the call waits where its supervisor is.
-	answers := make(chan string, 1)
-	go func() { answer, err := session(b); answers <- fmt.Sprint(answer, err) }()
-	dial(t, answeringAs("x"), a.addr, redirect.Hello{Member: "s", Session: "x", Generation: 1})
-	require.Equal(t, "x: hi<nil>", receive(t, answers))
-
-	// Its supervisor moves on: where it has a stream it is called there.
-	dial(t, answeringAs("s"), b.addr, hello("s", 2))
-	eventually(t, func() bool { return a.knows("s") == roster.Elsewhere })
-	answer, err := session(a)
-	require.NoError(t, err)
-	require.Equal(t, "x: hi", answer)
-}
-
-// What the member answers with reaches the caller as it is, from here and over a hop.
-func TestCallErrors(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
+	refused(b, "s", "hi", codes.Unavailable, "incomplete")
 	f.complete(t)
 	tr := plain
 	tr.Serve = func(_ context.Context, request []byte) ([]byte, error) {
-		switch string(request) {
-		case "denied":
+		switch string(request[:5]) {
+		case "denie":
 			return nil, status.Error(codes.PermissionDenied, "not you")
 		case "plain":
 			return nil, errors.New("broken")
 		default:
-			return nil, nil
+			return append(request, 0), nil
 		}
 	}
 	dial(t, tr, a.addr, hello("s", 1))
 	dial(t, plain, a.addr, hello("old", 1)) // has never heard of requests
 	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere && b.knows("old") == roster.Elsewhere })
+	longest := strings.Repeat("x", MaxCallBytes)
 	for _, g := range []*gate{a, b} {
-		c := caller(t, g.addr)
-		_, err := call(bounded(t), c, "s", "denied")
-		require.Equal(t, status.New(codes.PermissionDenied, "not you").Err(), err)
-		_, err = call(bounded(t), c, "s", "plain")
-		require.Equal(t, status.New(codes.Unknown, "broken").Err(), err)
-		answer, err := call(bounded(t), c, "s", "nothing")
-		require.NoError(t, err)
-		require.Empty(t, answer)
-		_, err = call(bounded(t), c, "old", "hi")
-		require.Equal(t, codes.Unimplemented, status.Code(err), "%v", err)
+		refused(g, "s", "denied", codes.PermissionDenied, "not you")
+		refused(g, "s", "plain", codes.Unknown, "broken")
+		refused(g, "old", "hi", codes.Unimplemented, "answers no requests")
+		refused(g, "stranger", "hi", codes.NotFound, "nobody")
+		refused(g, "", "hi", codes.InvalidArgument, "member")
+		refused(g, "s", longest+"x", codes.ResourceExhausted, "the request has")
+		refused(g, "s", longest, codes.ResourceExhausted, "the answer has")
 	}
 }
 
@@ -183,44 +154,7 @@ func TestCallAuthorize(t *testing.T) {
 	c := f.start(t, "c", o)
 	f.complete(t)
 	_, err = call(bounded(t), caller(t, c.addr), "t", "hi")
-	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
-	require.ErrorContains(t, err, "unreachable")
-}
-
-// The caller's deadline is the member's, and so is its giving up.
-func TestCallDeadline(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-	f.complete(t)
-	deadlines, causes := make(chan time.Time, 2), make(chan error, 2)
-	tr := plain
-	tr.Serve = func(ctx context.Context, _ []byte) ([]byte, error) {
-		deadline, _ := ctx.Deadline()
-		deadlines <- deadline
-		<-ctx.Done()
-		causes <- ctx.Err()
-		return nil, ctx.Err() // an answer instead might still be in time for the caller
-	}
-	dial(t, tr, a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	for _, g := range []*gate{a, b} {
-		deadline := time.Now().Add(time.Hour)
-		ctx, cancel := context.WithDeadline(t.Context(), deadline)
-		results := make(chan error, 1)
-		c := caller(t, g.addr)
-		go func() { _, err := call(ctx, c, "s", "hi"); results <- err }()
-		require.WithinDuration(t, deadline, receive(t, deadlines), 5*time.Second)
-		cancel()
-		require.Equal(t, codes.Canceled, status.Code(receive(t, results)))
-		require.ErrorIs(t, receive(t, causes), context.Canceled)
-
-		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		_, err := call(short, c, "s", "hi")
-		cancel()
-		require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
-		receive(t, deadlines)
-		receive(t, causes)
-	}
+	ended(t, err, forward.Unreachable)
 }
 
 // A caller that says nothing of time does not wait for ever.
@@ -232,44 +166,8 @@ func TestCallTimeout(t *testing.T) {
 	tr.Serve = func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }
 	dial(t, tr, a.addr, hello("s", 1))
 	_, err := call(t.Context(), caller(t, a.addr), "s", "hi")
-	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
-}
-
-// The stream breaks with a request on it: who may have executed it is not asked again,
-// unless that does no harm.
-func TestCallLost(t *testing.T) {
-	for _, idempotent := range []bool{false, true} {
-		t.Run(fmt.Sprint("idempotent=", idempotent), func(t *testing.T) {
-			f := newFleet()
-			a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-			f.complete(t)
-			begun := make(chan struct{}, 1)
-			tr := plain
-			tr.Serve = func(ctx context.Context, _ []byte) ([]byte, error) {
-				begun <- struct{}{}
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			broken := dial(t, tr, a.addr, hello("s", 1))
-			eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-			results := make(chan error, 1)
-			c := caller(t, b.addr)
-			go func() {
-				_, err := c.Call(bounded(t), &evenringpb.CallRequest{Member: "s", Idempotent: idempotent})
-				results <- err
-			}()
-			receive(t, begun)
-			broken.end() // without a goodbye
-			dial(t, answeringAs("s"), b.addr, hello("s", 2))
-			err := receive(t, results)
-			if idempotent {
-				require.NoError(t, err)
-				return
-			}
-			require.Equal(t, codes.Unknown, status.Code(err), "%v", err)
-			require.ErrorContains(t, err, "lost")
-		})
-	}
+	ended(t, err, forward.Stopped)
+	require.ErrorContains(t, err, "deadline exceeded")
 }
 
 // hopless is a peer whose end of a forwarded call a test writes.
@@ -305,86 +203,6 @@ func TestForwardIsCareful(t *testing.T) {
 			require.Equal(t, status.Code(row.err), status.Code(err))
 		})
 	}
-	t.Run("gone", func(t *testing.T) {
-		_, err := plainPeers(t).Forward(bounded(t), at("b", refusing(t)), redirect.Request{Member: "s"})
-		require.ErrorIs(t, err, forward.ErrNotSent)
-	})
-	t.Run("gone with it", func(t *testing.T) {
-		l, begun := listen(t, "127.0.0.1:0"), make(chan struct{})
-		s := serve(t, l, func(s *grpc.Server) {
-			evenringpb.RegisterPeerServer(s, hopless{forward: func(ctx context.Context) (*evenringpb.Reply, error) {
-				close(begun)
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}})
-		})
-		go func() { <-begun; s.Stop() }()
-		_, err := plainPeers(t).Forward(bounded(t), at("b", l.Addr().String()), redirect.Request{Member: "s"})
-		require.ErrorIs(t, err, redirect.ErrUncertain)
-	})
-}
-
-// A gateway that is gone has certainly not executed anything.
-func TestCallUnreachable(t *testing.T) {
-	f := newFleet()
-	a := f.start(t, "a", taking)
-	b := f.start(t, "b", gateOptions{calls: &CallConfig{Forward: forward.Config{Patience: patience}}})
-	f.complete(t)
-	dial(t, answeringAs("s"), a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	f.kill("a")
-	results := make(chan string, 1)
-	c := caller(t, b.addr)
-	go func() {
-		answer, err := call(bounded(t), c, "s", "hi")
-		results <- fmt.Sprint(answer, err)
-	}()
-	dial(t, answeringAs("s again"), b.addr, hello("s", 2))
-	require.Equal(t, "s again: hi<nil>", receive(t, results))
-
-	require.NoError(t, b.peers.Close())
-	_, err := b.peers.Forward(bounded(t), at("a", a.addr), redirect.Request{Member: "s"})
-	require.ErrorIs(t, err, forward.ErrNotSent)
-	_, err = new(Peers).Forward(bounded(t), at("a", ""), redirect.Request{Member: "s"})
-	require.ErrorIs(t, err, forward.ErrNotSent)
-}
-
-// Requests to a member that left no stream behind but one that closes: it is asked for nothing more.
-func TestClosingStreamTurnsRequestsAway(t *testing.T) {
-	f := newFleet()
-	a := f.start(t, "a", taking)
-	f.complete(t)
-	begun, release := make(chan string, 2), make(chan struct{})
-	tr := plain
-	tr.Serve = func(_ context.Context, request []byte) ([]byte, error) {
-		begun <- string(request)
-		<-release
-		return request, nil
-	}
-	stream := dial(t, tr, a.addr, hello("s", 1))
-	letGo := sync.OnceFunc(func() { close(release) })
-	t.Cleanup(letGo)
-	c := caller(t, a.addr)
-	results := make(chan string, 2)
-	invoke := func(payload string) {
-		go func() { answer, err := call(bounded(t), c, "s", payload); results <- fmt.Sprint(answer, err) }()
-	}
-	invoke("first")
-	require.Equal(t, "first", receive(t, begun))
-	closed := make(chan struct{})
-	go func() { defer close(closed); _ = stream.Close() }()
-	receive(t, stream.closed)
-	_, err := stream.Notice()
-	require.ErrorIs(t, err, ErrClosed)
-
-	// Turned away; a newer stream of the member takes it.
-	invoke("second")
-	dial(t, answeringAs("newer"), a.addr, hello("s", 2))
-	require.Equal(t, "newer: second<nil>", receive(t, results))
-	letGo()
-	require.Equal(t, "first<nil>", receive(t, results))
-	receive(t, closed)
-	require.Empty(t, begun)
 }
 
 // What is not answered when Linger is over is not said to be not executed.
@@ -406,56 +224,40 @@ func TestLinger(t *testing.T) {
 	go func() { _, err := call(bounded(t), c, "s", "hi"); results <- err }()
 	receive(t, begun)
 	require.NoError(t, stream.Close())
-	err := receive(t, results)
-	require.Equal(t, codes.Unknown, status.Code(err))
-	require.ErrorContains(t, err, "lost")
+	ended(t, receive(t, results), forward.Lost)
 
 	tr.Linger = -1
-	_, _, err = tr.Dial(bounded(t), a.addr, hello("s", 2))
+	_, _, err := tr.Dial(bounded(t), a.addr, hello("s", 2))
 	require.ErrorContains(t, err, "Transport.Linger is -1ns")
 }
 
-// A stream that the gateway ends is kept for its answers, for a while.
-func TestEndedStreamIsKeptForItsAnswers(t *testing.T) {
-	for _, linger := range []time.Duration{0, time.Millisecond} {
-		t.Run(fmt.Sprint("linger=", linger), func(t *testing.T) {
-			f := newFleet()
-			o := taking
-			o.server.Linger = linger
-			a := f.start(t, "a", o)
-			f.complete(t)
-			begun, release := make(chan struct{}, 1), make(chan struct{})
-			tr := plain
-			tr.Serve = func(context.Context, []byte) ([]byte, error) {
-				begun <- struct{}{}
-				<-release
-				return []byte("late"), nil
-			}
-			stream := dial(t, tr, a.addr, hello("s", 1))
-			letGo := sync.OnceFunc(func() { close(release) })
-			t.Cleanup(letGo)
-			results := make(chan string, 1)
-			c := caller(t, a.addr)
-			go func() {
-				answer, err := call(bounded(t), c, "s", "hi")
-				results <- fmt.Sprint(answer, err)
-			}()
-			receive(t, begun)
-			a.EndAll(redirect.ReasonExpired)
-			notice, err := stream.Notice()
-			require.NoError(t, err)
-			require.Equal(t, redirect.NoticeEnd, notice.Kind)
-			if linger == 0 {
-				letGo()
-				require.Equal(t, "late<nil>", receive(t, results))
-			} else {
-				require.Contains(t, receive(t, results), "lost")
-				letGo()
-			}
-			_, err = stream.Notice()
-			require.Error(t, err)
-		})
+// A stream that the gateway ends is not kept for its answers for longer than Linger.
+func TestServerLinger(t *testing.T) {
+	f := newFleet()
+	o := taking
+	o.server.Linger = time.Millisecond
+	a := f.start(t, "a", o)
+	f.complete(t)
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	tr := plain
+	tr.Serve = func(context.Context, []byte) ([]byte, error) {
+		begun <- struct{}{}
+		<-release
+		return []byte("late"), nil
 	}
+	stream := dial(t, tr, a.addr, hello("s", 1))
+	t.Cleanup(func() { close(release) })
+	results := make(chan error, 1)
+	c := caller(t, a.addr)
+	go func() { _, err := call(bounded(t), c, "s", "hi"); results <- err }()
+	receive(t, begun)
+	a.EndAll(redirect.ReasonExpired)
+	ended(t, receive(t, results), forward.Lost)
+	notice, err := stream.Notice()
+	require.NoError(t, err)
+	require.Equal(t, redirect.NoticeEnd, notice.Kind)
+	_, err = stream.Notice()
+	require.Error(t, err)
 }
 
 // A peer of another version, or worse: what it says that is not known may mean that it was executed.
@@ -504,42 +306,8 @@ func TestReasonCodes(t *testing.T) {
 			require.Equal(t, codes.Unavailable, code)
 		}
 	}
-}
-
-// What is too long for a message ends in an error, and not with the stream.
-func TestTooLong(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-	f.complete(t)
-	tr := plain
-	tr.Serve = func(_ context.Context, request []byte) ([]byte, error) {
-		switch string(request[:4]) {
-		case "more":
-			return append(request, 0), nil
-		case "text":
-			return nil, errors.New(strings.Repeat("\xff", 5<<20))
-		default:
-			return request, nil
-		}
-	}
-	dial(t, tr, a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	longest := strings.Repeat("x", MaxCallBytes)
-	for _, g := range []*gate{a, b} {
-		answer, err := call(bounded(t), caller(t, g.addr), "s", longest)
-		require.NoError(t, err)
-		require.Len(t, answer, MaxCallBytes)
-		_, err = call(bounded(t), caller(t, g.addr), "s", longest+"x")
-		require.Equal(t, codes.ResourceExhausted, status.Code(err))
-		require.ErrorContains(t, err, "the request has")
-		_, err = call(bounded(t), caller(t, g.addr), "s", "more"+longest[4:])
-		require.Equal(t, codes.ResourceExhausted, status.Code(err))
-		require.ErrorContains(t, err, "the answer has")
-		_, err = call(bounded(t), caller(t, g.addr), "s", "text")
-		require.Equal(t, codes.Unknown, status.Code(err))
-		require.Equal(t, roster.Here, a.knows("s"))
-	}
-	require.Equal(t, 1, a.Stats().Served, "the stream is the same")
+	timeout := &forward.Error{Reason: forward.Stopped, Err: context.DeadlineExceeded}
+	require.Equal(t, codes.DeadlineExceeded, callStatus(timeout).Code())
 }
 
 // A supervisor that has too much to do says so.

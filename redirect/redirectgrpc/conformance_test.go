@@ -56,21 +56,36 @@ func laterVersion(attach evenringpb.Gateway_AttachServer) error {
 func TestConformance(t *testing.T) {
 	supervisortest.Run(t, func(testing.TB) supervisortest.Subject {
 		return supervisortest.Subject{
-			Serve: func(t testing.TB, l net.Listener, g supervisortest.Gate) func() {
-				cfg := ServerConfig{}
+			Serve: func(t testing.TB, l net.Listener, g supervisortest.Gate) func(context.Context) {
+				cfg := ServerConfig{Heartbeat: g.Heartbeat}
 				if g.Authorize != nil {
 					cfg.Authorize = func(ctx context.Context, _ redirect.Hello) error {
 						md, _ := metadata.FromIncomingContext(ctx)
 						return g.Authorize(md.Get("token")[0])
 					}
 				}
-				return serve(t, l, func(s *grpc.Server) { require.NoError(t, Register(s, g.Gateway, cfg)) }).Stop
+				if g.Serve != nil {
+					cfg.Serve = func(ctx context.Context, s *ServerStream) error { return g.Serve(ctx, s) }
+				}
+				if g.Calls != nil {
+					cfg.Calls = &CallConfig{Peers: g.Calls.Peers, Forward: g.Calls.Forward}
+				}
+				s := serve(t, l, func(s *grpc.Server) { require.NoError(t, Register(s, g.Gateway, cfg)) })
+				return func(ctx context.Context) {
+					defer context.AfterFunc(ctx, s.Stop)()
+					s.GracefulStop()
+				}
 			},
-			Transport: func(_ testing.TB, token func() string) redirect.Transport {
+			Transport: func(_ testing.TB, s supervisortest.Supervisor) redirect.Transport {
 				tr := plain
-				tr.Options = []grpc.DialOption{grpc.WithPerRPCCredentials(bearer(token))}
+				tr.Serve = s.Answer
+				tr.Options = []grpc.DialOption{grpc.WithPerRPCCredentials(bearer(s.Token))}
 				return tr
 			},
+			Peers:       func(t testing.TB) supervisortest.Peers { return plainPeers(t) },
+			Caller:      func(t testing.TB) supervisortest.Caller { return plainCaller(t) },
+			CallBytes:   MaxCallBytes,
+			Payloads:    true,
 			Credentials: true,
 			Keepalive:   pingAfter + pingTimeout,
 			Heartbeat:   DefaultHeartbeat,

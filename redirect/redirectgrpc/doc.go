@@ -11,11 +11,12 @@
 //     [ServerOptions], and is handed the payloads in [ServerConfig.Serve].
 //   - Gateways ask each other through [Peers], which is a [redirect.Peers].
 //     [Register] answers them on the same server.
-//   - Callers, who want something of a supervisor or of a session, dial any
-//     gateway and use [evenringpb.NewCallerClient]; see [ServerConfig.Calls]. The
-//     request goes to the stream, one hop away if need be, and [Transport.Serve]
-//     answers it there. A program that has the gateway in its own process calls
-//     [forward.Call] instead.
+//   - Callers, who want something of a supervisor or of a session, use a [Caller]
+//     at any gateway; see [ServerConfig.Calls]. The request goes to the stream, one
+//     hop away if need be, and [Transport.Serve] answers it there. A program that
+//     has the gateway in its own process calls [forward.Call] instead, and one in
+//     another language what [evenringpb.NewCallerClient] makes: the code says what
+//     became of the call, and the [evenringpb.Reply] among the details says it exactly.
 //
 // # Requests while streams come and go
 //

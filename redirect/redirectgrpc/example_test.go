@@ -13,7 +13,6 @@ import (
 
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/redirectgrpc"
-	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 )
 
 // A gateway that answers every payload, and a supervisor that sends one.
@@ -78,7 +77,7 @@ func Example() {
 }
 
 // A caller asks a supervisor through a gateway. Any gateway will do.
-func ExampleCallConfig() {
+func ExampleCaller() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
@@ -116,13 +115,10 @@ func ExampleCallConfig() {
 	defer stream.Close()
 
 	// The caller.
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close()
-	reply, err := evenringpb.NewCallerClient(conn).Call(ctx, &evenringpb.CallRequest{Member: "sup-1", Payload: []byte("caller")})
-	fmt.Println(string(reply.GetPayload()), err)
+	caller := &redirectgrpc.Caller{Credentials: insecure.NewCredentials()}
+	defer caller.Close()
+	answer, err := caller.Call(ctx, listener.Addr().String(), redirect.Request{Member: "sup-1", Payload: []byte("caller")})
+	fmt.Println(string(answer), err)
 
 	// Output: hello caller <nil>
 }

@@ -26,12 +26,11 @@ type fleet struct {
 	gates map[ring.GatewayID]*gate
 }
 
-// gate is one gateway: its admission, its server and its peer link.
+// gate is one gateway: its admission and its peer link.
 type gate struct {
 	*redirect.Gateway
-	addr   string
-	peers  *Peers
-	server *grpc.Server
+	addr  string
+	peers *Peers
 }
 
 // gateOptions is what differs between tests.
@@ -76,7 +75,7 @@ func (f *fleet) start(t testing.TB, id ring.GatewayID, o gateOptions) *gate {
 	done := make(chan struct{})
 	go func() { defer close(done); gw.Run(ctx, from{f, id}) }()
 	t.Cleanup(func() { cancel(); <-done })
-	g.server = serve(t, l, func(s *grpc.Server) { require.NoError(t, Register(s, gw, o.server)) }, grpc.Creds(o.credentials))
+	serve(t, l, func(s *grpc.Server) { require.NoError(t, Register(s, gw, o.server)) }, grpc.Creds(o.credentials))
 
 	f.mu.Lock()
 	f.gates[id] = g
@@ -98,15 +97,6 @@ func (f *fleet) meet(t testing.TB) {
 	}
 }
 
-// kill takes a gateway away without a word.
-func (f *fleet) kill(id ring.GatewayID) {
-	f.mu.Lock()
-	g := f.gates[id]
-	delete(f.gates, id)
-	f.mu.Unlock()
-	g.server.Stop()
-}
-
 // from is one gateway's end of the roster's transport.
 type from struct {
 	fleet *fleet
@@ -116,9 +106,8 @@ type from struct {
 func (f from) Send(to ring.GatewayID, message []byte) error {
 	f.fleet.mu.Lock()
 	var targets []*gate
-	_, alive := f.fleet.gates[f.id]
 	for id, g := range f.fleet.gates {
-		if alive && (id == to || to == "" && id != f.id) {
+		if id == to || to == "" && id != f.id {
 			targets = append(targets, g)
 		}
 	}

@@ -162,7 +162,7 @@ func (p *Peers) acquire(to peerKey, now time.Time) (*peerConn, error) {
 		if err := redirect.CheckEndpoint(to.endpoint); err != nil {
 			return nil, err
 		}
-		client, err := grpc.NewClient(target(to.endpoint), slices.Concat(dialOptions(p.Credentials), peerOptions, p.Options)...)
+		client, err := grpc.NewClient(target(to.endpoint), slices.Concat(dialOptions(p.Credentials), linkOptions, peerOptions, p.Options)...)
 		if err != nil {
 			return nil, err
 		}
@@ -178,8 +178,10 @@ func (p *Peers) acquire(to peerKey, now time.Time) (*peerConn, error) {
 	return conn, nil
 }
 
-var peerOptions = []grpc.DialOption{
-	grpc.WithNoProxy(),
+var peerOptions = []grpc.DialOption{grpc.WithNoProxy()}
+
+// linkOptions are for connections over which calls go.
+var linkOptions = []grpc.DialOption{
 	grpc.WithStatsHandler(sentWatch{}),
 	grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
 	grpc.WithIdleTimeout(peerIdle),

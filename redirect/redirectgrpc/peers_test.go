@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/forward"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 	"github.com/evenring/evenring/ring"
 )
@@ -57,7 +59,7 @@ func peerServing(t *testing.T, addr string, p answering) (*counted, *grpc.Server
 	return l, serve(t, l, func(s *grpc.Server) { evenringpb.RegisterPeerServer(s, p) })
 }
 
-func plainPeers(t *testing.T) *Peers {
+func plainPeers(t testing.TB) *Peers {
 	p := &Peers{Credentials: insecure.NewCredentials()}
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	return p
@@ -227,5 +229,7 @@ func TestPeersClose(t *testing.T) {
 	require.NoError(t, p.Close())
 	_, err := p.Ask(bounded(t), at("b", l.Addr().String()), someQuestion)
 	require.ErrorContains(t, err, "closed")
+	_, err = p.Forward(bounded(t), at("b", l.Addr().String()), redirect.Request{Member: "s"})
+	require.ErrorIs(t, err, forward.ErrNotSent)
 	close(release)
 }

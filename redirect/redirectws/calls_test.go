@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,11 +50,13 @@ type client struct {
 	addr string
 }
 
-func caller(t testing.TB, addr string) client {
+func plainCaller(t testing.TB) *Caller {
 	c := &Caller{Plaintext: true}
 	t.Cleanup(func() { _ = c.Close() })
-	return client{c, addr}
+	return c
 }
+
+func caller(t testing.TB, addr string) client { return client{plainCaller(t), addr} }
 
 func call(ctx context.Context, to client, m ring.MemberID, payload string) (string, error) {
 	answer, err := to.Call(ctx, to.addr, redirect.Request{Member: m, Payload: []byte(payload)})
@@ -92,29 +93,6 @@ func hello(m ring.MemberID, g placement.Generation) redirect.Hello {
 	return redirect.Hello{Member: m, Generation: g, Stay: true, CanRedirect: true}
 }
 
-// S21: a caller at B for s on A gets its answer from there; for one that nobody
-// has, and for one that perhaps somebody has, it gets two different ones.
-func TestS21Call(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-	ctx := inTime(t)
-	_, err := call(ctx, caller(t, b.addr), "s", "hi")
-	ended(t, err, forward.Incomplete)
-
-	f.complete(t)
-	dial(t, answeringAs("s"), a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	for _, g := range []*gate{a, b} {
-		answer, err := call(ctx, caller(t, g.addr), "s", "hi")
-		require.NoError(t, err)
-		require.Equal(t, "s: hi", answer)
-		_, err = call(ctx, caller(t, g.addr), "stranger", "hi")
-		ended(t, err, forward.Nobody)
-	}
-	_, err = call(ctx, caller(t, a.addr), "", "hi")
-	told(t, err, http.StatusBadRequest, "member")
-}
-
 // A gateway that hands over asks its callers to connect anew, with each answer.
 func TestDrainingCallersConnectAnew(t *testing.T) {
 	f := newFleet()
@@ -141,50 +119,25 @@ func TestDrainingCallersConnectAnew(t *testing.T) {
 	require.False(t, closing())
 }
 
-func TestCallSession(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-	f.complete(t)
-	dial(t, answeringAs("s"), a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	session := func(to *gate) (string, error) {
-		answer, err := caller(t, to.addr).Call(inTime(t), to.addr, redirect.Request{Member: "s", Session: "x", Payload: []byte("hi")})
-		return string(answer), err
-	}
-
-	// It is not there yet: the call waits where its supervisor is.
-	answers := make(chan string, 1)
-	go func() { answer, err := session(b); answers <- fmt.Sprint(answer, err) }()
-	dial(t, answeringAs("x"), a.addr, redirect.Hello{Member: "s", Session: "x", Generation: 1})
-	require.Equal(t, "x: hi<nil>", receiveFrom(t, answers))
-
-	// Its supervisor moves on: where it has a stream it is called there.
-	dial(t, answeringAs("s"), b.addr, hello("s", 2))
-	eventually(t, func() bool { return a.knows("s") == roster.Elsewhere })
-	answer, err := session(a)
-	require.NoError(t, err)
-	require.Equal(t, "x: hi", answer)
-}
-
-// What the member answers with reaches the caller as it is, from here and over a hop.
-func TestCallErrors(t *testing.T) {
+// A caller is told the status of what the member answers with, and of what turns it away, from here and over a hop.
+func TestStatuses(t *testing.T) {
 	f := newFleet()
 	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
 	f.complete(t)
 	tr := plain
 	tr.Serve = func(_ context.Context, request []byte) ([]byte, error) {
-		switch string(request) {
-		case "denied":
+		switch string(request[:5]) {
+		case "denie":
 			return nil, &Error{http.StatusForbidden, "not you"}
 		case "plain":
 			return nil, errors.New("broken")
 		default:
-			return nil, nil
+			return append(request, 0), nil
 		}
 	}
 	dial(t, tr, a.addr, hello("s", 1))
-	dial(t, plain, a.addr, hello("old", 1)) // has never heard of requests
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere && b.knows("old") == roster.Elsewhere })
+	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
+	longest := strings.Repeat("x", MaxCallBytes)
 	for _, g := range []*gate{a, b} {
 		c := caller(t, g.addr)
 		_, err := call(inTime(t), c, "s", "denied")
@@ -192,12 +145,15 @@ func TestCallErrors(t *testing.T) {
 		_, err = call(inTime(t), c, "s", "plain")
 		require.Equal(t, &Error{http.StatusInternalServerError, "broken"}, err)
 		require.Equal(t, "redirectws: 500 Internal Server Error: broken", err.Error())
-		answer, err := call(inTime(t), c, "s", "nothing")
-		require.NoError(t, err)
-		require.Empty(t, answer)
-		_, err = call(inTime(t), c, "old", "hi")
-		require.ErrorIs(t, err, redirect.ErrNotAnswering)
+		_, err = call(inTime(t), c, "", "hi")
+		told(t, err, http.StatusBadRequest, "member")
 	}
+	_, err := call(inTime(t), caller(t, b.addr), "s", longest+"x")
+	told(t, err, http.StatusRequestEntityTooLarge, "the request has")
+	_, err = call(inTime(t), caller(t, b.addr), "s", longest)
+	told(t, err, http.StatusRequestEntityTooLarge, "the answer has")
+	_, err = a.Deliver(inTime(t), redirect.Request{Member: "s", Payload: []byte(longest + "x")})
+	told(t, err, http.StatusRequestEntityTooLarge, "the request has")
 }
 
 func TestCallAuthorize(t *testing.T) {
@@ -229,48 +185,6 @@ func TestCallAuthorize(t *testing.T) {
 	ended(t, err, forward.Unreachable)
 }
 
-// The caller's deadline is the member's, and so is its giving up.
-func TestCallDeadline(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-	f.complete(t)
-	deadlines, causes := make(chan time.Time, 2), make(chan error, 2)
-	tr := plain
-	tr.Serve = func(ctx context.Context, _ []byte) ([]byte, error) {
-		deadline, _ := ctx.Deadline()
-		deadlines <- deadline
-		<-ctx.Done()
-		causes <- ctx.Err()
-		return nil, ctx.Err() // an answer instead might still be in time for the caller
-	}
-	dial(t, tr, a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	for _, g := range []*gate{a, b} {
-		deadline := time.Now().Add(time.Hour)
-		ctx, cancel := context.WithDeadline(t.Context(), deadline)
-		results := make(chan error, 1)
-		c := caller(t, g.addr)
-		go func() { _, err := call(ctx, c, "s", "hi"); results <- err }()
-		require.WithinDuration(t, deadline, receiveFrom(t, deadlines), time.Minute)
-		cancel()
-		err := receiveFrom(t, results)
-		ended(t, err, forward.Stopped)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, receiveFrom(t, causes), context.Canceled)
-
-		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		_, err = call(short, c, "s", "hi")
-		cancel()
-		require.Error(t, err)
-		var failed *forward.Error
-		var answered *Error
-		require.True(t, errors.As(err, &failed) && failed.Reason == forward.Stopped ||
-			errors.As(err, &answered) && answered.Status == http.StatusGatewayTimeout, "%v", err)
-		receiveFrom(t, deadlines)
-		receiveFrom(t, causes)
-	}
-}
-
 // A caller that says nothing of time does not wait for ever.
 func TestCallTimeout(t *testing.T) {
 	f := newFleet()
@@ -282,42 +196,6 @@ func TestCallTimeout(t *testing.T) {
 	_, err := call(t.Context(), caller(t, a.addr), "s", "hi")
 	require.Error(t, err)
 	require.ErrorContains(t, err, "deadline exceeded")
-}
-
-// The stream breaks with a request on it: who may have executed it is not asked again,
-// unless that does no harm.
-func TestCallLost(t *testing.T) {
-	for _, idempotent := range []bool{false, true} {
-		t.Run(fmt.Sprint("idempotent=", idempotent), func(t *testing.T) {
-			f := newFleet()
-			a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-			f.complete(t)
-			begun := make(chan struct{}, 1)
-			tr := plain
-			tr.Serve = func(ctx context.Context, _ []byte) ([]byte, error) {
-				begun <- struct{}{}
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			broken := dial(t, tr, a.addr, hello("s", 1))
-			eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-			results := make(chan error, 1)
-			c := caller(t, b.addr)
-			go func() {
-				_, err := c.Call(inTime(t), c.addr, redirect.Request{Member: "s", Idempotent: idempotent})
-				results <- err
-			}()
-			receiveFrom(t, begun)
-			broken.end() // without a goodbye
-			dial(t, answeringAs("s"), b.addr, hello("s", 2))
-			err := receiveFrom(t, results)
-			if idempotent {
-				require.NoError(t, err)
-				return
-			}
-			ended(t, err, forward.Lost)
-		})
-	}
 }
 
 // What is known of a posted request that ends without a reply: nothing, once it has been sent.
@@ -356,19 +234,6 @@ func TestForwardIsCareful(t *testing.T) {
 		},
 	}
 	for name, post := range posts {
-		t.Run(name+" to one that is gone", func(t *testing.T) {
-			require.ErrorIs(t, post(t, refusing(t)), forward.ErrNotSent)
-		})
-		t.Run(name+" to one that goes with it", func(t *testing.T) {
-			l, begun := listen(t, "127.0.0.1:0"), make(chan struct{})
-			s := serve(t, l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				close(begun)
-				<-r.Context().Done()
-			}))
-			go func() { <-begun; s.stop() }()
-			require.ErrorIs(t, post(t, l.Addr().String()), redirect.ErrUncertain)
-		})
 		t.Run(name+" to one that answers in riddles", func(t *testing.T) {
 			l := listen(t, "127.0.0.1:0")
 			serve(t, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"outcome":"sung"}`)) }))
@@ -379,69 +244,6 @@ func TestForwardIsCareful(t *testing.T) {
 	require.ErrorIs(t, err, forward.ErrNotSent)
 	_, err = call(inTime(t), caller(t, "127.0.0.1:1"), "\xff", "hi")
 	require.ErrorIs(t, err, forward.ErrNotSent)
-}
-
-// A gateway that is gone has certainly not executed anything.
-func TestCallUnreachable(t *testing.T) {
-	f := newFleet()
-	a := f.start(t, "a", taking)
-	b := f.start(t, "b", gateOptions{calls: &CallConfig{Forward: forward.Config{Patience: patience}}})
-	f.complete(t)
-	dial(t, answeringAs("s"), a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	f.kill("a")
-	results := make(chan string, 1)
-	c := caller(t, b.addr)
-	go func() {
-		answer, err := call(inTime(t), c, "s", "hi")
-		results <- fmt.Sprint(answer, err)
-	}()
-	dial(t, answeringAs("s again"), b.addr, hello("s", 2))
-	require.Equal(t, "s again: hi<nil>", receiveFrom(t, results))
-
-	require.NoError(t, b.peers.Close())
-	_, err := b.peers.Forward(inTime(t), at("a", a.addr), redirect.Request{Member: "s"})
-	require.ErrorIs(t, err, forward.ErrNotSent)
-	_, err = new(Peers).Forward(inTime(t), at("a", ""), redirect.Request{Member: "s"})
-	require.ErrorIs(t, err, forward.ErrNotSent)
-}
-
-// Requests to a member that left no stream behind but one that closes: it is asked for nothing more.
-func TestClosingStreamTurnsRequestsAway(t *testing.T) {
-	f := newFleet()
-	a := f.start(t, "a", taking)
-	f.complete(t)
-	begun, release := make(chan string, 2), make(chan struct{})
-	tr := plain
-	tr.Serve = func(_ context.Context, request []byte) ([]byte, error) {
-		begun <- string(request)
-		<-release
-		return request, nil
-	}
-	stream := dial(t, tr, a.addr, hello("s", 1))
-	letGo := sync.OnceFunc(func() { close(release) })
-	t.Cleanup(letGo)
-	c := caller(t, a.addr)
-	results := make(chan string, 2)
-	invoke := func(payload string) {
-		go func() { answer, err := call(inTime(t), c, "s", payload); results <- fmt.Sprint(answer, err) }()
-	}
-	invoke("first")
-	require.Equal(t, "first", receiveFrom(t, begun))
-	closed := make(chan struct{})
-	go func() { defer close(closed); _ = stream.Close() }()
-	receiveFrom(t, stream.closed)
-	_, err := stream.Notice()
-	require.ErrorIs(t, err, ErrClosed)
-
-	// Turned away; a newer stream of the member takes it.
-	invoke("second")
-	dial(t, answeringAs("newer"), a.addr, hello("s", 2))
-	require.Equal(t, "newer: second<nil>", receiveFrom(t, results))
-	letGo()
-	require.Equal(t, "first<nil>", receiveFrom(t, results))
-	receiveFrom(t, closed)
-	require.Empty(t, begun)
 }
 
 // What is not answered when Linger is over is not said to be not executed.
@@ -470,47 +272,33 @@ func TestLinger(t *testing.T) {
 	require.ErrorContains(t, err, "Transport.Linger is -1ns")
 }
 
-// A stream that the gateway ends is kept for its answers, for a while.
-func TestEndedStreamIsKeptForItsAnswers(t *testing.T) {
-	for _, linger := range []time.Duration{patience, time.Millisecond} {
-		t.Run(fmt.Sprint("linger=", linger), func(t *testing.T) {
-			f := newFleet()
-			o := taking
-			o.server.Linger = linger
-			a := f.start(t, "a", o)
-			f.complete(t)
-			begun, release := make(chan struct{}, 1), make(chan struct{})
-			tr := plain
-			tr.Serve = func(context.Context, []byte) ([]byte, error) {
-				begun <- struct{}{}
-				<-release
-				return []byte("late"), nil
-			}
-			stream := dial(t, tr, a.addr, hello("s", 1))
-			letGo := sync.OnceFunc(func() { close(release) })
-			t.Cleanup(letGo)
-			results := make(chan string, 1)
-			c := caller(t, a.addr)
-			go func() {
-				answer, err := call(inTime(t), c, "s", "hi")
-				results <- fmt.Sprint(answer, err)
-			}()
-			receiveFrom(t, begun)
-			a.EndAll(redirect.ReasonExpired)
-			notice, err := stream.Notice()
-			require.NoError(t, err)
-			require.Equal(t, redirect.NoticeEnd, notice.Kind)
-			if linger == patience {
-				letGo()
-				require.Equal(t, "late<nil>", receiveFrom(t, results))
-			} else {
-				require.Contains(t, receiveFrom(t, results), "lost")
-				letGo()
-			}
-			_, err = stream.Notice()
-			require.Error(t, err)
-		})
+// A stream that the gateway ends is not kept for its answers for longer than Linger.
+func TestServerLinger(t *testing.T) {
+	f := newFleet()
+	o := taking
+	o.server.Linger = time.Millisecond
+	a := f.start(t, "a", o)
+	f.complete(t)
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	tr := plain
+	tr.Serve = func(context.Context, []byte) ([]byte, error) {
+		begun <- struct{}{}
+		<-release
+		return []byte("late"), nil
 	}
+	stream := dial(t, tr, a.addr, hello("s", 1))
+	t.Cleanup(func() { close(release) })
+	results := make(chan error, 1)
+	c := caller(t, a.addr)
+	go func() { _, err := call(inTime(t), c, "s", "hi"); results <- err }()
+	receiveFrom(t, begun)
+	a.EndAll(redirect.ReasonExpired)
+	ended(t, receiveFrom(t, results), forward.Lost)
+	notice, err := stream.Notice()
+	require.NoError(t, err)
+	require.Equal(t, redirect.NoticeEnd, notice.Kind)
+	_, err = stream.Notice()
+	require.Error(t, err)
 }
 
 // A peer of another version, or worse: what it says that is not known may mean that it was executed.
@@ -567,43 +355,6 @@ func TestCallReplies(t *testing.T) {
 		_, err = answerOf(req, status, data)
 		require.Equal(t, want, err)
 	}
-}
-
-// What is too long for a message ends in an error, and not with the stream.
-func TestTooLong(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", taking), f.start(t, "b", taking)
-	f.complete(t)
-	tr := plain
-	tr.Serve = func(_ context.Context, request []byte) ([]byte, error) {
-		switch string(request[:4]) {
-		case "more":
-			return append(request, 0), nil
-		case "text":
-			return nil, errors.New(strings.Repeat("\xff", 5<<20))
-		default:
-			return request, nil
-		}
-	}
-	dial(t, tr, a.addr, hello("s", 1))
-	eventually(t, func() bool { return b.knows("s") == roster.Elsewhere })
-	longest := strings.Repeat("x", MaxCallBytes)
-	for _, g := range []*gate{a, b} {
-		c := caller(t, g.addr)
-		answer, err := call(inTime(t), c, "s", longest)
-		require.NoError(t, err)
-		require.Len(t, answer, MaxCallBytes)
-		_, err = call(inTime(t), c, "s", longest+"x")
-		told(t, err, http.StatusRequestEntityTooLarge, "the request has")
-		_, err = call(inTime(t), c, "s", "more"+longest[4:])
-		told(t, err, http.StatusRequestEntityTooLarge, "the answer has")
-		_, err = call(inTime(t), c, "s", "text")
-		told(t, err, http.StatusInternalServerError, "")
-		require.Equal(t, roster.Here, a.knows("s"))
-	}
-	_, err := a.Deliver(inTime(t), redirect.Request{Member: "s", Payload: []byte(longest + "x")})
-	told(t, err, http.StatusRequestEntityTooLarge, "the request has")
-	require.Equal(t, 1, a.Stats().Served, "the stream is the same")
 }
 
 func TestTooManyRequests(t *testing.T) {

@@ -65,24 +65,42 @@ func heard(t testing.TB, ws *websocket.Conn) (w word) {
 func TestConformance(t *testing.T) {
 	supervisortest.Run(t, func(testing.TB) supervisortest.Subject {
 		return supervisortest.Subject{
-			Serve: func(t testing.TB, l net.Listener, g supervisortest.Gate) func() {
-				cfg := ServerConfig{}
+			Serve: func(t testing.TB, l net.Listener, g supervisortest.Gate) func(context.Context) {
+				cfg := ServerConfig{Heartbeat: g.Heartbeat}
 				if g.Authorize != nil {
 					cfg.Authorize = func(ctx context.Context, _ redirect.Hello) error {
 						return g.Authorize(RequestFrom(ctx).Header.Get("Authorization"))
 					}
 				}
+				if g.Serve != nil {
+					cfg.Serve = func(ctx context.Context, s *ServerStream) error { return g.Serve(ctx, s) }
+				}
+				if g.Calls != nil {
+					cfg.Calls = &CallConfig{Peers: g.Calls.Peers, Forward: g.Calls.Forward}
+				}
 				handler, err := NewHandler(g.Gateway, cfg)
 				require.NoError(t, err)
-				return serve(t, l, handler).stop
+				s := serve(t, l, handler)
+				return func(ctx context.Context) {
+					if ctx.Err() == nil {
+						_ = handler.Shutdown(ctx)
+						_ = s.http.Shutdown(ctx)
+					}
+					s.stop()
+				}
 			},
-			Transport: func(_ testing.TB, token func() string) redirect.Transport {
+			Transport: func(_ testing.TB, s supervisortest.Supervisor) redirect.Transport {
 				tr := plain
+				tr.Serve = s.Answer
 				tr.Header = func(context.Context) (http.Header, error) {
-					return http.Header{"Authorization": {token()}}, nil
+					return http.Header{"Authorization": {s.Token()}}, nil
 				}
 				return tr
 			},
+			Peers:       func(t testing.TB) supervisortest.Peers { return plainPeers(t) },
+			Caller:      func(t testing.TB) supervisortest.Caller { return plainCaller(t) },
+			CallBytes:   MaxCallBytes,
+			Payloads:    true,
 			Credentials: true,
 			Keepalive:   pingAfter + pingTimeout,
 			Heartbeat:   DefaultHeartbeat,

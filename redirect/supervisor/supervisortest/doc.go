@@ -7,14 +7,18 @@
 //	func TestTransport(t *testing.T) {
 //		supervisortest.Run(t, func(t testing.TB) supervisortest.Subject {
 //			return supervisortest.Subject{
-//				Serve: func(t testing.TB, l net.Listener, g supervisortest.Gate) (stop func()) {
-//					server := newServer(g.Gateway, g.Authorize)
+//				Serve: func(t testing.TB, l net.Listener, g supervisortest.Gate) (stop func(context.Context)) {
+//					server := newServer(g)
 //					go server.Serve(l)
-//					return server.Close
+//					return server.Shutdown
 //				},
-//				Transport: func(_ testing.TB, token func() string) redirect.Transport {
-//					return dialer{token: token}
+//				Transport: func(_ testing.TB, s supervisortest.Supervisor) redirect.Transport {
+//					return dialer{token: s.Token, answer: s.Answer}
 //				},
+//				Peers:       func(t testing.TB) supervisortest.Peers { return newPeers(t) },
+//				Caller:      func(t testing.TB) supervisortest.Caller { return newCaller(t) },
+//				CallBytes:   1 << 20,
+//				Payloads:    true,
 //				Credentials: true,
 //				Keepalive:   15 * time.Second,
 //			}
@@ -30,6 +34,19 @@
 // outlive it, and must not bring it into the stream. A goodbye is not a loss, and a
 // loss is not a goodbye. A stream that a newer one has replaced may close when it
 // likes.
+//
+// Whoever has a link between gateways is examined for what it is there for: a place is asked for
+// before anybody is sent to it, nobody is sent to the dead, proofs come along. Real supervisors and
+// sessions run over the transport while a gateway drains, and none is without a stream.
+//
+// Streams that carry payloads must deliver what was sent before a goodbye, or before the
+// application returned, and tell the application which end it was. A supervisor that reads
+// nothing must not keep a stream that is to end.
+//
+// Calls must reach a member at whichever gateway they are made, and bring back what it answers. What became of
+// one without an answer must be said as it is: it was not sent, it may have been executed, nobody has the
+// member, or nobody is known to have it. Its deadline and its being given up must reach the member. It is
+// executed once, while streams break, close and move, gateways die, and all of them are replaced one after the other.
 //
 // Between the two ends the examiner cuts connections, and lets them fall silent.
 // It answers as no gateway does, and speaks to the gateway as no supervisor does:

@@ -4,10 +4,13 @@ package supervisortest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,23 +26,40 @@ import (
 type exam struct {
 	t        testing.TB
 	subject  Subject
+	trial    string
 	patience time.Duration
 	ctx      context.Context // ends with the trial
 	starts   placement.Incarnation
+	proofs   redirect.Proofs // of the gateways
+	over     chan struct{}   // closed when the trial is, before anything is tidied up
+	running  sync.WaitGroup  // what the trial has begun
+	once     sync.Once
+	calls    Caller // made once
 
 	mu    sync.Mutex
-	gates map[ring.GatewayID]*gate
+	gates map[ring.GatewayID]*gate // those that live
 }
 
 func newExam(t testing.TB, s Subject, patience time.Duration) *exam {
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	return &exam{t: t, subject: s, patience: patience, ctx: ctx, gates: make(map[ring.GatewayID]*gate)}
+	e := &exam{
+		t: t, subject: s, patience: patience, ctx: ctx, over: make(chan struct{}), gates: make(map[ring.GatewayID]*gate),
+		proofs: redirect.Proofs{Keys: [][]byte{bytes.Repeat([]byte("k"), 32)}}, // so that there are some to carry
+	}
+	t.Cleanup(func() { cancel(); e.running.Wait() })
+	return e
+}
+
+// sit takes a trial.
+func (e *exam) sit(tr trial) {
+	defer close(e.over)
+	e.trial = tr.name
+	tr.run(e)
 }
 
 func (e *exam) fatal(format string, args ...any) {
 	e.t.Helper()
-	e.t.Fatalf("supervisortest: "+format, args...)
+	e.t.Fatalf("supervisortest: %s: %s", e.trial, fmt.Sprintf(format, args...))
 }
 
 // bounded returns a context with which nothing takes for ever.
@@ -69,8 +89,10 @@ func (e *exam) eventually(within time.Duration, wrong func() string) {
 // gate is a gateway that serves.
 type gate struct {
 	*redirect.Gateway
-	exam *exam
-	addr string
+	exam  *exam
+	addr  string
+	peers Peers // nil: there are none
+	stop  func(context.Context)
 
 	mu     sync.Mutex
 	judged map[attempt]redirect.Observation
@@ -85,28 +107,45 @@ type attempt struct {
 
 func attemptOf(h redirect.Hello) attempt { return attempt{h.Member, h.Session, h.Generation} }
 
-// start starts a gateway. authorize may be nil.
-func (e *exam) start(id ring.GatewayID, authorize func(string) error) *gate {
+// start starts a gateway. g says how its end is started; what it leaves out of
+// the gateway and the calls is the exam's.
+func (e *exam) start(id ring.GatewayID, how Gate) *gate {
 	e.t.Helper()
 	l := e.listen()
 	e.starts++
 	g := &gate{exam: e, addr: l.Addr().String(), judged: make(map[attempt]redirect.Observation)}
-	gw, err := redirect.NewGateway(redirect.Config{
+	cfg := redirect.Config{
 		Gateway:     id,
 		Incarnation: e.starts,
 		Endpoint:    g.addr,
-		Proofs:      redirect.Proofs{Keys: [][]byte{bytes.Repeat([]byte("k"), 32)}}, // so that there are some to carry
-	}, redirect.Hooks{Verdict: g.note})
+		Proofs:      e.proofs,
+		AskTimeout:  e.patience, // a busy machine is no dead peer
+	}
+	if e.subject.Peers != nil {
+		g.peers = e.subject.Peers(e.t)
+		cfg.Peers = g.peers
+	}
+	gw, err := redirect.NewGateway(cfg, redirect.Hooks{Verdict: g.note})
 	if err != nil {
 		e.fatal("%v", err)
 	}
-	g.Gateway = gw
+	g.Gateway, how.Gateway = gw, gw
+	if calls(e.subject) {
+		var c Calls
+		if how.Calls != nil {
+			c = *how.Calls
+		}
+		c.Peers = g.peers
+		how.Calls = &c
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { gw.Run(ctx, from{e, id}) })
 	e.t.Cleanup(func() { cancel(); running.Wait() })
-	stop := e.subject.Serve(e.t, l, Gate{Gateway: gw, Authorize: authorize})
-	e.t.Cleanup(stop)
+	stop := e.subject.Serve(e.t, l, how)
+	var once sync.Once
+	g.stop = func(ctx context.Context) { once.Do(func() { stop(ctx) }) }
+	e.t.Cleanup(g.die)
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,20 +153,90 @@ func (e *exam) start(id ring.GatewayID, authorize func(string) error) *gate {
 	return g
 }
 
-// pair starts two gateways that know each other.
-func (e *exam) pair() (a, b *gate) {
+// die ends a gateway's end as if its process had died.
+func (g *gate) die() {
+	g.exam.forget(g)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	g.stop(over)
+}
+
+// retire ends it as a gateway is stopped that has drained.
+func (g *gate) retire() {
+	g.EndAll(redirect.ReasonStopped)
+	g.stop(g.exam.bounded())
+	g.exam.forget(g)
+	for _, other := range g.exam.all() {
+		other.Step(roster.Departed{Gateway: g.ID()})
+	}
+}
+
+// forget lets no more of the roster's messages through.
+func (e *exam) forget(g *gate) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gates[g.ID()] == g {
+		delete(e.gates, g.ID())
+	}
+}
+
+// all returns the gateways that live, in the order of their IDs.
+func (e *exam) all() []*gate {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.SortedFunc(maps.Values(e.gates), func(a, b *gate) int { return cmp.Compare(a.ID(), b.ID()) })
+}
+
+// meet makes the gateways know each other, and know that they are all.
+func (e *exam) meet() {
 	e.t.Helper()
-	a, b = e.start("a", nil), e.start("b", nil)
-	a.Step(roster.LinkUp{Gateway: "b"})
-	b.Step(roster.LinkUp{Gateway: "a"})
-	for _, g := range []*gate{a, b} {
+	gates := e.all()
+	var ids []ring.GatewayID
+	for _, g := range gates {
+		ids = append(ids, g.ID())
+		for _, other := range gates {
+			if other != g {
+				g.Step(roster.LinkUp{Gateway: other.ID()})
+			}
+		}
+	}
+	for _, g := range gates {
+		g.Step(roster.Discovered{Gateways: ids})
+	}
+	for _, g := range gates {
 		e.eventually(patience, func() string {
-			if n := g.Stats().Placeable; n != 2 {
+			if n := g.Stats().Placeable; n != len(gates) {
 				return fmt.Sprintf("%s knows %d gateways", g.ID(), n)
+			}
+			if ready := g.Ready(); !ready.Supervisors.OK || !ready.Callers.OK || g.where("stranger") != roster.Nobody {
+				return fmt.Sprintf("%s is not ready: %+v", g.ID(), ready)
 			}
 			return ""
 		})
 	}
+}
+
+func (g *gate) where(m ring.MemberID) roster.Where {
+	route, _ := g.Route(m, "")
+	return route.Where
+}
+
+// knows waits until g has heard where a member is.
+func (g *gate) knows(m ring.MemberID, want roster.Where) {
+	g.exam.t.Helper()
+	g.exam.eventually(g.exam.patience, func() string {
+		if where := g.where(m); where != want {
+			return fmt.Sprintf("%s has %s %v; it should be %v", g.ID(), m, where, want)
+		}
+		return ""
+	})
+}
+
+// pair starts two gateways that know each other.
+func (e *exam) pair() (a, b *gate) {
+	e.t.Helper()
+	a, b = e.start("a", Gate{}), e.start("b", Gate{})
+	e.meet()
 	return a, b
 }
 
@@ -145,8 +254,9 @@ func (f from) Send(to ring.GatewayID, message []byte) error {
 	}
 	var targets []*gate
 	f.exam.mu.Lock()
+	_, alive := f.exam.gates[f.id]
 	for id, g := range f.exam.gates {
-		if id == to || to == "" && id != f.id {
+		if alive && (id == to || to == "" && id != f.id) {
 			targets = append(targets, g)
 		}
 	}
@@ -214,7 +324,7 @@ func (e *exam) consistent(verdict redirect.Verdict, stream redirect.Stream) {
 		e.t.Cleanup(func() { _ = stream.Close() })
 	}
 	if accepted := verdict.Outcome == redirect.Accept; accepted != (stream != nil) {
-		e.fatal("the verdict is %+v, and the stream %v; there is one exactly after an accept", verdict, stream)
+		e.fatal("the verdict is %+v, and the stream of type %T; there is one exactly after an accept", verdict, stream)
 	}
 }
 
@@ -360,5 +470,21 @@ func (e *exam) listen() net.Listener {
 
 // transport makes one whose dials need no token.
 func (e *exam) transport() redirect.Transport {
-	return e.subject.Transport(e.t, func() string { return "" })
+	return e.answering(nil)
+}
+
+// answering makes one whose supervisors answer requests.
+func (e *exam) answering(answer func(context.Context, []byte) ([]byte, error)) redirect.Transport {
+	return e.subject.Transport(e.t, Supervisor{Token: func() string { return "" }, Answer: answer})
+}
+
+// receive waits for what must come from one of the trial's own goroutines.
+func receive[T any](e *exam, from <-chan T, what string) (got T) {
+	e.t.Helper()
+	select {
+	case got = <-from:
+	case <-time.After(e.patience):
+		e.fatal("after %v there is no %s", e.patience, what)
+	}
+	return got
 }

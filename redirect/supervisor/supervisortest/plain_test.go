@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,14 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/redirect"
-	"github.com/evenring/evenring/ring"
 )
 
 // plainTransport is a transport of a line of JSON for each word, which may do one thing wrong.
 type plainTransport struct {
 	fault fault
 	token func() string
+
+	answer func(context.Context, []byte) ([]byte, error)
 
 	mu     sync.Mutex
 	kept   string
@@ -59,6 +60,36 @@ const (
 	keepsTheToken
 	asksNobody
 	strict
+
+	// Of the link to others.
+	saysYesForOthers
+	// Of proofs and sessions.
+	losesProofs
+	losesRenewals
+	sessionsStay
+	// Of payloads.
+	swapsPayloads
+	forgetsPayloadsAtGoodbye
+	takesTheEndForALoss
+	takesEveryEndForAGoodbye
+	goodbyeIsALossToApplications
+	waitsForTheDeaf
+	// Of calls.
+	losesReasons
+	losesSessionsOfCalls
+	losesErrors
+	losesDeadlines
+	neverCancels
+	callsAgain
+	neverCallsAgain
+	doubtsTheUnsent
+	trustsTheUncertain
+	servesWhileClosing
+	dropsAnswersAtClose
+	dropsAnswersAtTheEnd
+	breaksOnSize
+	executesTwice
+	stopsUnderCalls
 )
 
 // keepalive is long for the transport that is to pass, for a busy machine is late.
@@ -78,6 +109,16 @@ type line struct {
 	Word    string            `json:",omitempty"` // of the outcome or the kind
 	Reason  string            `json:",omitempty"`
 	Goodbye bool              `json:",omitempty"`
+	Over    bool              `json:",omitempty"` // the gateway has ended the stream in good order
+	Payload []byte            `json:",omitempty"`
+
+	ID      uint64        `json:",omitempty"` // of a request on a stream
+	Request *plainRequest `json:",omitempty"`
+	Reply   *plainReply   `json:",omitempty"`
+	Cancel  bool          `json:",omitempty"`
+
+	Ask    *placement.Question `json:",omitempty"`
+	Answer *placement.Answer   `json:",omitempty"`
 }
 
 func verdictLine(v redirect.Verdict) line {
@@ -109,7 +150,7 @@ type talk struct {
 }
 
 func newTalk(conn net.Conn, f fault) *talk {
-	return &talk{Conn: conn, in: bufio.NewReaderSize(conn, 8<<10), fault: f}
+	return &talk{Conn: conn, in: bufio.NewReaderSize(conn, longestLine), fault: f}
 }
 
 func (t *talk) say(l line) error {
@@ -142,272 +183,26 @@ func (t *talk) hear(patient bool) (l line, err error) {
 	return l, json.Unmarshal(data, &l)
 }
 
-// ping says nothing, now and then, until the conversation ends.
-func (t *talk) ping(ctx context.Context, l line) {
-	ticker := time.NewTicker(t.fault.keepalive() / 8)
+// longestLine is the bytes of one, and plainBytes of a payload that fits into it.
+const (
+	longestLine = 8 << 10
+	plainBytes  = 4 << 10
+)
+
+// ping says something, now and then, until the conversation ends.
+func (t *talk) ping(ctx context.Context, every time.Duration, say func() line) {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if t.say(l) != nil {
+			if t.say(say()) != nil {
 				return
 			}
 		}
 	}
-}
-
-// serve is the gateway's end.
-func (f fault) serve(_ testing.TB, l net.Listener, g Gate) func() {
-	var running sync.WaitGroup
-	var mu sync.Mutex
-	conns := make(map[net.Conn]bool)
-	members := make(map[ring.MemberID]net.Conn)
-	stop := func() {
-		_ = l.Close()
-		mu.Lock()
-		for conn := range conns {
-			_ = conn.Close()
-		}
-		mu.Unlock()
-	}
-	running.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			conns[conn] = true
-			mu.Unlock()
-			running.Go(func() {
-				defer conn.Close()
-				member, err := f.attend(newTalk(conn, f), g, func(m ring.MemberID) {
-					mu.Lock()
-					defer mu.Unlock()
-					members[m] = conn
-				})
-				mu.Lock()
-				if newest := members[member]; f == endsTheMemberNotTheStream && newest != nil {
-					_ = newest.Close()
-				}
-				mu.Unlock()
-				if f == diesOfGarbage && member == "" && err != nil {
-					stop()
-				}
-			})
-		}
-	})
-	return func() { stop(); running.Wait() }
-}
-
-var errStranger = errors.New("no hello")
-
-func (f fault) attend(t *talk, g Gate, attached func(ring.MemberID)) (ring.MemberID, error) {
-	var first line
-	for first.Hello == nil {
-		var err error
-		if first, err = t.hear(true); err != nil {
-			return "", errStranger
-		}
-	}
-	hello := *first.Hello
-	if g.Authorize != nil && f != asksNobody {
-		if err := g.Authorize(first.Token); err != nil {
-			return hello.Member, err
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	v, a := g.Gateway.Admit(ctx, hello)
-	if a == nil {
-		return hello.Member, t.say(verdictLine(v))
-	}
-	attached(hello.Member)
-	clean := false
-	defer func() { a.Leave(clean || f == takesLossForGoodbye) }()
-	if err := t.say(verdictLine(v)); err != nil {
-		return hello.Member, err
-	}
-	beat := redirect.Notice{Kind: redirect.NoticeHeartbeat, Gateway: g.Gateway.ID(), Incarnation: g.Gateway.Incarnation()}
-	if f == otherIncarnation {
-		beat.Incarnation++
-	}
-	var talking sync.WaitGroup
-	defer talking.Wait()
-	defer t.Close()
-	talking.Go(func() { t.ping(ctx, noticeLine(beat)) })
-	talking.Go(func() { defer cancel(); clean = f.listen(t) })
-	var held *redirect.Notice
-	for {
-		select {
-		case n, more := <-a.Notices():
-			switch {
-			case !more:
-				return hello.Member, nil
-			case f == losesNotices:
-				continue
-			case f == swapsNotices && held == nil && n.Kind == redirect.NoticeMove:
-				held = &n
-				continue
-			}
-			if err := t.say(noticeLine(n)); err != nil {
-				return hello.Member, err
-			}
-			if held != nil {
-				_ = t.say(noticeLine(*held))
-				held = nil
-			}
-		case <-ctx.Done():
-			talking.Wait() // for clean
-			return hello.Member, nil
-		}
-	}
-}
-
-// listen returns whether it ended with a goodbye.
-func (f fault) listen(t *talk) bool {
-	for {
-		l, err := t.hear(f == gatewayWithoutKeepalive)
-		if err != nil {
-			return false
-		}
-		if l.Goodbye {
-			return true
-		}
-	}
-}
-
-// Dial implements [redirect.Transport].
-func (p *plainTransport) Dial(ctx context.Context, addr string, hello redirect.Hello) (redirect.Verdict, redirect.Stream, error) {
-	if p.fault == ignoresTheContext {
-		ctx = context.WithoutCancel(ctx)
-	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		if p.fault == retriesTheRefused {
-			<-ctx.Done()
-		}
-		return redirect.Verdict{}, nil, err
-	}
-	t := newTalk(conn, p.fault)
-	verdict, err := p.greet(ctx, t, hello)
-	if p.fault == trustsGarbage && err != nil && ctx.Err() == nil {
-		verdict, err = redirect.Verdict{Outcome: redirect.Refuse}, nil
-	}
-	if err != nil || verdict.Outcome != redirect.Accept && p.fault != streamWithEveryVerdict || p.fault == noStream {
-		if p.fault == leaksConnections {
-			p.mu.Lock()
-			p.leaked = append(p.leaked, conn)
-			p.mu.Unlock()
-		} else {
-			_ = conn.Close()
-		}
-		return verdict, nil, err
-	}
-	s := &plainStream{talk: t, closed: make(chan struct{})}
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if p.fault == tiesTheStreamToTheDial {
-		s.ctx, s.cancel = context.WithCancel(ctx)
-		context.AfterFunc(s.ctx, func() { _ = conn.Close() })
-	}
-	go s.ping(s.ctx, line{})
-	if p.fault == oneAtATime {
-		p.mu.Lock()
-		if p.latest != nil {
-			_ = p.latest.Close()
-		}
-		p.latest = s
-		p.mu.Unlock()
-	}
-	return verdict, s, nil
-}
-
-func (p *plainTransport) greet(ctx context.Context, t *talk, hello redirect.Hello) (redirect.Verdict, error) {
-	if p.fault == ignoresTheContext {
-		_ = t.SetReadDeadline(time.Now().Add(3 * short))
-	} else {
-		stop := context.AfterFunc(ctx, func() { _ = t.SetReadDeadline(time.Unix(1, 0)) })
-		defer stop()
-	}
-	switch p.fault {
-	case losesTheCap:
-		hello.Cap = 0
-	case roundsGenerations:
-		hello.Generation = hello.Generation / 10 * 10
-	}
-	p.mu.Lock()
-	if p.kept == "" || p.fault != keepsTheToken {
-		p.kept = p.token()
-	}
-	token := p.kept
-	p.mu.Unlock()
-	if err := t.say(line{Hello: &hello, Token: token}); err != nil {
-		return redirect.Verdict{}, err
-	}
-	for {
-		l, err := t.hear(true)
-		if err != nil {
-			return redirect.Verdict{}, err
-		}
-		if l.Verdict == nil {
-			continue
-		}
-		v := l.verdict()
-		switch p.fault {
-		case losesTheEndpoint:
-			v.Endpoint = ""
-		case losesRetryAfter:
-			v.RetryAfter = 0
-		}
-		return v, nil
-	}
-}
-
-// plainStream is an accepted stream.
-type plainStream struct {
-	*talk
-	ctx    context.Context
-	cancel context.CancelFunc
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (s *plainStream) Notice() (redirect.Notice, error) {
-	for {
-		l, err := s.hear(s.fault == noKeepalive)
-		if err != nil {
-			s.cancel()
-			if s.fault == closeLeavesNoticeWaiting {
-				select {
-				case <-s.closed:
-					// As if it had not been told; the test must end all the same.
-					<-time.After(3 * short)
-				default:
-				}
-			}
-			return redirect.Notice{}, err
-		}
-		if l.Notice != nil {
-			if n := l.notice(); n.Kind != redirect.NoticeNone {
-				return n, nil
-			}
-		}
-	}
-}
-
-func (s *plainStream) Close() error {
-	s.once.Do(func() {
-		if s.fault != closesWithoutGoodbye {
-			_ = s.say(line{Goodbye: true})
-		}
-		s.cancel()
-		close(s.closed)
-		_ = s.Conn.Close()
-	})
-	return nil
 }
 
 // later is a gateway of a later version.
@@ -456,15 +251,21 @@ func laterHello(t testing.TB, addr string, hello redirect.Hello) redirect.Outcom
 func (f fault) subject() Subject {
 	return Subject{
 		Serve: f.serve,
-		Transport: func(t testing.TB, token func() string) redirect.Transport {
-			p := &plainTransport{fault: f, token: token}
+		Transport: func(t testing.TB, s Supervisor) redirect.Transport {
+			p := &plainTransport{fault: f, token: s.Token, answer: s.Answer}
 			t.Cleanup(func() {
+				p.mu.Lock()
+				defer p.mu.Unlock()
 				for _, conn := range p.leaked {
 					_ = conn.Close()
 				}
 			})
 			return p
 		},
+		Peers:       func(testing.TB) Peers { return plainPeers{f} },
+		Caller:      func(testing.TB) Caller { return plainPeers{f} },
+		CallBytes:   plainBytes,
+		Payloads:    true,
 		Credentials: true,
 		Keepalive:   f.keepalive(),
 		Heartbeat:   f.keepalive() / 8,

@@ -28,7 +28,7 @@ func newcomer(m ring.MemberID, g placement.Generation) redirect.Hello {
 
 // accept: what is said is heard, at both ends, whatever it says.
 func accept(e *exam) {
-	g, tr := e.start("a", nil), e.transport()
+	g, tr := e.start("a", Gate{}), e.transport()
 	for i, hello := range []redirect.Hello{
 		{Member: "m", Generation: 1},
 		{Member: "ü\u2028\x00\"<m>", Generation: 1<<63 - 1, Stay: true, CanRedirect: true},
@@ -65,7 +65,7 @@ func redirected(e *exam) {
 
 // refusal: with how long it is for, or what is in the way.
 func refusal(e *exam) {
-	g, tr := e.start("a", nil), e.transport()
+	g, tr := e.start("a", Gate{}), e.transport()
 	e.accepted(tr, g, g.addr, newcomer("m", 1<<60))
 	verdict, _ := e.dial(tr, g, g.addr, newcomer("m", 1<<60-1))
 	if verdict.Outcome != redirect.Refuse || verdict.Generation != 1<<60 {
@@ -83,7 +83,7 @@ func refusal(e *exam) {
 
 // contexts: the dial's context is the dial's, and not the stream's.
 func contexts(e *exam) {
-	g, tr := e.start("a", nil), e.transport()
+	g, tr := e.start("a", Gate{}), e.transport()
 	over, cancel := context.WithCancel(e.ctx)
 	cancel()
 	verdict, stream, err := tr.Dial(over, g.addr, newcomer("m", 1))
@@ -189,7 +189,7 @@ func garbageDown(e *exam) {
 
 // garbageUp: it does no harm to others, neither to those who are there nor to those who come.
 func garbageUp(e *exam) {
-	g, tr := e.start("a", nil), e.transport()
+	g, tr := e.start("a", Gate{}), e.transport()
 	old := e.accepted(tr, g, g.addr, newcomer("old", 1))
 	for _, words := range rubbish() {
 		conn, err := net.Dial("tcp", g.addr)
@@ -214,7 +214,7 @@ func garbageUp(e *exam) {
 
 // goodbye: who closes does not come back, and closing twice, or from many sides, is closing.
 func goodbye(e *exam) {
-	g, tr := e.start("a", nil), e.transport()
+	g, tr := e.start("a", Gate{}), e.transport()
 	s := e.accepted(tr, g, g.addr, newcomer("m", 1))
 	var closing sync.WaitGroup
 	for range 3 {
@@ -239,7 +239,7 @@ func goodbye(e *exam) {
 
 // loss: a connection that breaks is no goodbye.
 func loss(e *exam) {
-	g, tr := e.start("a", nil), e.transport()
+	g, tr := e.start("a", Gate{}), e.transport()
 	w := e.wire(g)
 	s := e.accepted(tr, g, w.addr, newcomer("m", 1))
 	w.cut()
@@ -275,17 +275,28 @@ func drain(e *exam) {
 	a, b := e.pair()
 	tr := e.transport()
 	old := e.accepted(tr, a, a.addr, newcomer("m", 1))
-	if _, err := a.StartDrain(func(redirect.Departure) {}); err != nil {
-		e.fatal("%v", err)
+	departures := make(chan redirect.Departure, 4)
+	served, err := a.StartDrain(func(d redirect.Departure) { departures <- d })
+	if err != nil || len(served) != 1 {
+		e.fatal("the drain begins with %v, and error %v; one should be served", served, err)
 	}
 	told, err := a.MoveAway(e.bounded(), "m")
 	if err != nil {
 		e.fatal("%v", err)
 	}
 	old.says(told)
+	if want := (redirect.Notice{
+		Kind: redirect.NoticeMove, Reason: redirect.ReasonDraining, Gateway: b.ID(), Endpoint: b.addr, Incarnation: b.Incarnation(),
+		Cap: told.Cap, Proof: told.Proof,
+	}); !reflect.DeepEqual(told, want) {
+		e.fatal("a says %+v; it should be %+v", told, want)
+	}
 	hello := newcomer("m", 2)
 	hello.Cap, hello.Hops, hello.Proof = told.Cap, 1, told.Proof
 	e.accepted(tr, b, told.Endpoint, hello)
+	if left, want := receive(e, departures, "departure from a"), (redirect.Departure{Member: "m", To: b.ID()}); left != want {
+		e.fatal("a hears of departure %+v; it should be %+v", left, want)
+	}
 	_ = old.Close()
 	a.counts(e.patience, 0, 0)
 	b.counts(e.patience, 1, 0)
@@ -293,7 +304,7 @@ func drain(e *exam) {
 
 // lateClose: what becomes of an old stream does not touch the new one.
 func lateClose(e *exam) {
-	g, tr := e.start("a", nil), e.transport()
+	g, tr := e.start("a", Gate{}), e.transport()
 	w := e.wire(g)
 	for generation := placement.Generation(1); generation < 7; generation += 2 {
 		old := e.accepted(tr, g, w.addr, newcomer("m", generation))
@@ -332,7 +343,7 @@ func lateClose(e *exam) {
 // many: streams come and go side by side over one transport.
 func many(e *exam) {
 	const all = 50
-	g, tr := e.start("a", nil), e.transport()
+	g, tr := e.start("a", Gate{}), e.transport()
 	streams, errs := make([]redirect.Stream, all), make([]error, all)
 	var dialling sync.WaitGroup
 	ctx := e.bounded()
@@ -380,7 +391,7 @@ func many(e *exam) {
 
 // vanish: both ends still have their connection, and nothing comes any more.
 func vanish(e *exam) {
-	g, tr := e.start("a", nil), e.transport()
+	g, tr := e.start("a", Gate{}), e.transport()
 	w := e.wire(g)
 	s := e.accepted(tr, g, w.addr, newcomer("m", 1))
 	other := e.accepted(tr, g, g.addr, newcomer("other", 1))
@@ -395,25 +406,83 @@ func vanish(e *exam) {
 	other.says(g.ending(redirect.ReasonExpired))
 }
 
-// heartbeat: the stream tells which start of the gateway it is attached to.
+// heartbeat (S42): the stream tells which start of the gateway it is attached to,
+// as often as it was asked for, and if it was not, by itself.
 func heartbeat(e *exam) {
-	g := e.start("a", nil)
-	s := e.accepted(e.transport(), g, g.addr, newcomer("m", 1))
-	select {
-	case n := <-s.beats:
-		if n.Gateway != g.ID() || n.Incarnation != g.Incarnation() {
-			e.fatal("the heartbeat is %+v; the gateway is %s, %d", n, g.ID(), g.Incarnation())
-		}
-	case <-time.After(e.subject.Heartbeat + e.patience):
-		e.fatal("there is no heartbeat")
+	g := e.start("a", Gate{})
+	quick := e.start("b", Gate{Heartbeat: time.Millisecond})
+	tr := e.transport()
+	s := e.accepted(tr, g, g.addr, newcomer("m", 1))
+	often := e.accepted(tr, quick, quick.addr, newcomer("n", 1))
+	for range 3 {
+		often.beat(quick, e.patience)
 	}
+	s.beat(g, e.subject.Heartbeat+e.patience)
+}
+
+// beat waits for the next heartbeat, which is g's.
+func (h *hearing) beat(g *gate, within time.Duration) redirect.Notice {
+	h.exam.t.Helper()
+	select {
+	case n := <-h.beats:
+		if n.Gateway != g.ID() || n.Incarnation != g.Incarnation() {
+			h.exam.fatal("the heartbeat is %+v; the gateway is %s, %d", n, g.ID(), g.Incarnation())
+		}
+		return n
+	case <-time.After(within):
+		h.exam.fatal("after %v there is no heartbeat", within)
+		return redirect.Notice{}
+	}
+}
+
+// renewal: a stream that outlives the proof of its accept is given others.
+func renewal(e *exam) {
+	e.proofs.Home = 10 * time.Millisecond
+	g := e.start("a", Gate{Heartbeat: time.Millisecond})
+	verdict, stream := e.dial(e.transport(), g, g.addr, newcomer("m", 1))
+	if stream == nil || len(verdict.Proof) == 0 {
+		e.fatal("the verdict is %+v; it should be an accept with a proof", verdict)
+	}
+	s := e.hear(stream)
+	by := time.Now().Add(e.patience)
+	for last, renewed := verdict.Proof, 0; renewed < 3; {
+		n := s.beat(g, e.patience)
+		switch {
+		case len(n.Proof) > 0 && bytes.Equal(n.Proof, last):
+			e.fatal("the proof of a heartbeat is the one before")
+		case len(n.Proof) > 0:
+			last, renewed = n.Proof, renewed+1
+		case time.Now().After(by):
+			e.fatal("after %v heartbeats have brought %d proofs; it should be 3", e.patience, renewed)
+		}
+	}
+}
+
+// sessions: one comes and goes beside its supervisor.
+func sessions(e *exam) {
+	g, tr := e.start("a", Gate{}), e.transport()
+	hello := redirect.Hello{Member: "m", Session: "s", Stay: true}
+	s := e.accepted(tr, g, g.addr, hello)
+	served := func(want int) {
+		e.t.Helper()
+		e.eventually(e.patience, func() string {
+			if n := g.Stats().Sessions; n != want {
+				return fmt.Sprintf("%d sessions are served; it should be %d", n, want)
+			}
+			return ""
+		})
+	}
+	served(1)
+	g.counts(e.patience, 0, 0)
+	_ = s.Close()
+	served(0)
 }
 
 // credentials: each dial brings those of its time, and none is let in without.
 func credentials(e *exam) {
 	var mu sync.Mutex
 	current, seen := "", []string(nil)
-	g := e.start("a", func(token string) error {
+	g := e.start("a", Gate{Authorize: func(token string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, token)
@@ -421,13 +490,13 @@ func credentials(e *exam) {
 			return errors.New("that token has expired")
 		}
 		return nil
-	})
+	}})
 	mine := ""
-	tr := e.subject.Transport(e.t, func() string {
+	tr := e.subject.Transport(e.t, Supervisor{Token: func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		return mine
-	})
+	}})
 	refresh := func(valid, held string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -474,7 +543,7 @@ func laterGateway(e *exam) {
 
 // laterSupervisor: likewise.
 func laterSupervisor(e *exam) {
-	g := e.start("a", nil)
+	g := e.start("a", Gate{})
 	hello := newcomer("m", 1)
 	if outcome := e.subject.LaterHello(e.t, g.addr, hello); outcome != redirect.Accept {
 		e.fatal("a later supervisor's outcome is %v", outcome)
