@@ -24,9 +24,10 @@ type member struct {
 	gateway  string // empty: no stream
 	last     string // the last gateway that accepted it
 	sessions map[string]place
-	want     int // sessions that it is to have
-	attached int // times since the step began
-	moves    int // since the step began
+	want     int    // sessions that it is to have
+	attached int    // times since the step began
+	moves    int    // since the step began
+	from     string // the last gateway before the step began
 }
 
 type place struct {
@@ -51,7 +52,7 @@ func (b *board) begin() {
 	defer b.mu.Unlock()
 	b.since = happenings{redirects: make(map[string]int)}
 	for _, m := range b.members {
-		m.attached, m.moves = 0, 0
+		m.attached, m.moves, m.from = 0, 0, m.last
 	}
 }
 
@@ -163,6 +164,43 @@ func (b *board) read() figures {
 		f.gapP99 = gaps[(n*99+99)/100-1]
 	}
 	return f
+}
+
+// mover is a supervisor that has changed gateway since the step began.
+type mover struct {
+	member   string
+	from, to string
+}
+
+// movers returns them by name. One that is back where it was is one, too.
+func (b *board) movers() []mover {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []mover
+	for _, name := range slices.SortedFunc(maps.Keys(b.members), byNumber) {
+		if m := b.members[name]; m.moves > 0 {
+			all = append(all, mover{name, m.from, m.last})
+		}
+	}
+	return all
+}
+
+// places returns where each supervisor has its stream; empty: nowhere.
+func (b *board) places() map[string]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := make(map[string]string, len(b.members))
+	for name, m := range b.members {
+		at[name] = m.gateway
+	}
+	return at
+}
+
+// lastEvent returns when the last one came.
+func (b *board) lastEvent() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lastMove
 }
 
 // spread is most minus fewest served, over the given gateways.

@@ -37,6 +37,23 @@ func TestParseFlagsTakesAll(t *testing.T) {
 	}, c)
 }
 
+// allSteps are those of -steps all.
+var allSteps = []string{"start", "restart-supervisors", "token-refresh", "rolling", "crash", "scale-up"}
+
+func TestParseFlagsFor(t *testing.T) {
+	c, err := parseFlags([]string{"-steps", "chaos"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, c.chaosFor)
+	require.True(t, c.chaos())
+	c, err = parseFlags([]string{"-steps", "rolling,chaos", "-for", "30m"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 30*time.Minute, c.chaosFor)
+	require.Equal(t, 2*time.Minute, c.timeout, "for the rest")
+	c, err = parseFlags(nil, io.Discard)
+	require.NoError(t, err)
+	require.False(t, c.chaos())
+}
+
 func TestParseFlagsSteps(t *testing.T) {
 	for _, row := range []struct {
 		args []string
@@ -46,10 +63,12 @@ func TestParseFlagsSteps(t *testing.T) {
 		{[]string{"-steps", "rolling"}, []string{"start", "rolling"}},
 		{[]string{"-steps", "scale-up,rolling,start"}, []string{"start", "rolling", "scale-up"}},
 		{[]string{"-steps", "crash,crash"}, []string{"start", "crash"}},
-		{[]string{"-steps", "crash,all"}, stepNames()},
+		{[]string{"-steps", "crash,all"}, allSteps},
+		{[]string{"-steps", "chaos"}, []string{"start", "chaos"}},
+		{[]string{"-steps", "chaos,all"}, stepNames()},
 		{[]string{"-gateways", "1"}, []string{"start", "restart-supervisors", "token-refresh", "rolling", "scale-up"}},
 		{[]string{"-gateways", "1", "-steps", "rolling"}, []string{"start", "rolling"}},
-		{[]string{"-gateways", "2"}, stepNames()},
+		{[]string{"-gateways", "2"}, allSteps},
 	} {
 		c, err := parseFlags(row.args, io.Discard)
 		require.NoError(t, err, "%v", row.args)
@@ -76,6 +95,12 @@ func TestParseFlagsFaults(t *testing.T) {
 		{[]string{"-seed", "-1"}, []string{"-seed"}},
 		{[]string{"-timeout", "0s"}, []string{"-timeout is 0s"}},
 		{[]string{"-timeout", "2"}, []string{"-timeout"}},
+		{[]string{"-steps", "chaos", "-for", "0s"}, []string{"-for is 0s"}},
+		{[]string{"-steps", "chaos", "-for", "-5m"}, []string{"-for is -5m"}},
+		{[]string{"-steps", "chaos", "-for", "long"}, []string{"-for"}},
+		{[]string{"-for", "5m"}, []string{"-for is of use with -steps chaos only"}},
+		{[]string{"-steps", "all", "-for", "1m"}, []string{"-for is of use with -steps chaos only"}},
+		{[]string{"-steps", "chaos", "-gateways", "2"}, []string{"chaos needs at least 3 -gateways"}},
 		{[]string{"-propagation", "0s"}, []string{"-propagation is 0s"}},
 		{[]string{"-window", "-1s"}, []string{"-window is -1s"}},
 		{[]string{"-transport", "pigeon"}, []string{"-transport", "grpc and websocket"}},
@@ -102,7 +127,7 @@ func TestParseFlagsHelp(t *testing.T) {
 	_, err := parseFlags([]string{"-help"}, &usage)
 	require.ErrorIs(t, err, flag.ErrHelp)
 	for _, name := range []string{
-		"-gateways", "-supervisors", "-sessions", "-steps", "-surge", "-json", "-seed", "-timeout", "-propagation", "-window", "-transport", "-echo", "-echo-every",
+		"-gateways", "-supervisors", "-sessions", "-steps", "-surge", "-json", "-seed", "-timeout", "-propagation", "-window", "-transport", "-echo", "-echo-every", "-for",
 	} {
 		require.Contains(t, usage.String(), "  "+name)
 	}

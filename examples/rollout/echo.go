@@ -257,6 +257,27 @@ func (e *echoes) take() Echo {
 	return t.Echo
 }
 
+// rest waits for what is under way and ends every connection. Nothing is sent until
+// the returned function is called.
+func (e *echoes) rest() (resume func()) {
+	for range cap(e.slots) {
+		e.slots <- struct{}{}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, old := range e.callers {
+		if c, err := e.connect(); err == nil { // it connects when it is needed
+			e.callers[i] = &line{Caller: c}
+			_ = old.Close()
+		}
+	}
+	return func() {
+		for range cap(e.slots) {
+			<-e.slots
+		}
+	}
+}
+
 // close sends no more, and ends the connections once all is answered.
 func (e *echoes) close() error {
 	e.stopAll()
@@ -280,6 +301,14 @@ func (e Echo) judge(killed bool) []string {
 		why = append(why, fmt.Sprintf("%d of %d requests have no answer: %v", lost, e.Sent, e.first))
 	}
 	return why
+}
+
+// plus adds up two lots of requests. Of the times it keeps the longer ones.
+func (e Echo) plus(o Echo) Echo {
+	return Echo{
+		Sent: e.Sent + o.Sent, Failed: e.Failed + o.Failed, Uncertain: e.Uncertain + o.Uncertain, Twice: e.Twice + o.Twice,
+		MSP50: max(e.MSP50, o.MSP50), MSP99: max(e.MSP99, o.MSP99), MSMax: max(e.MSMax, o.MSMax), first: cmp.Or(e.first, o.first),
+	}
 }
 
 // line is the requests for a person.

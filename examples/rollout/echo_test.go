@@ -138,7 +138,7 @@ func TestJudgeEchoOfAKill(t *testing.T) {
 	lost.Twice = 1
 	require.Equal(t, []string{"1 requests were executed twice"}, lost.judge(true))
 	for _, s := range steps {
-		require.Equal(t, s.name == "crash" || s.name == "restart-supervisors", s.kills, s.name)
+		require.Equal(t, s.name == "crash" || s.name == "restart-supervisors" || s.name == chaosStep, s.kills, s.name)
 	}
 }
 
@@ -160,6 +160,45 @@ func TestEchoesStopOnlyOnceSupervisorsHaveTold(t *testing.T) {
 func TestEchoesRenewTheirCallers(t *testing.T) {
 	_, c := asking(t, func(_ *echoes, req redirect.Request) ([]byte, error) { return req.Payload, nil }, "a")
 	eventually(t, func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.open > echoCallers && c.closed > 0 })
+}
+
+// While the echoes rest nothing is under way and no connection is open; then they go on.
+func TestEchoesRest(t *testing.T) {
+	var mu sync.Mutex
+	under := 0
+	e, c := asking(t, func(e *echoes, req redirect.Request) ([]byte, error) {
+		mu.Lock()
+		under++
+		mu.Unlock()
+		e.heard(string(req.Payload))
+		mu.Lock()
+		under--
+		mu.Unlock()
+		return req.Payload, nil
+	}, "a", "b")
+	e.sent(t, 5)
+	resume := e.rest()
+	mu.Lock()
+	require.Zero(t, under)
+	mu.Unlock()
+	c.mu.Lock()
+	require.GreaterOrEqual(t, c.closed, echoCallers, "all that had connections")
+	c.mu.Unlock()
+	e.mu.Lock()
+	sent := len(e.executed)
+	e.mu.Unlock()
+	require.Empty(t, e.take().judge(false))
+	require.Zero(t, e.take().Sent)
+	resume()
+	e.sent(t, sent+5)
+}
+
+func TestEchoPlus(t *testing.T) {
+	first, second := errors.New("first"), errors.New("second")
+	a := Echo{Sent: 5, Failed: 1, Uncertain: 2, Twice: 3, MSP50: 1, MSP99: 9, MSMax: 10, first: first}
+	b := Echo{Sent: 7, Failed: 4, Uncertain: 5, Twice: 6, MSP50: 2, MSP99: 3, MSMax: 20, first: second}
+	require.Equal(t, Echo{Sent: 12, Failed: 5, Uncertain: 7, Twice: 9, MSP50: 2, MSP99: 9, MSMax: 20, first: first}, a.plus(b))
+	require.Equal(t, second, Echo{}.plus(b).first)
 }
 
 func TestEchoesWithoutACaller(t *testing.T) {

@@ -39,15 +39,21 @@ type fleet struct {
 	lastMember  int
 	gateways    map[string]*gateway // live ones
 	hosts       []*host
-	overCap     map[string]int // as last scraped, gateways that have ended included
+	died        map[string]time.Time // gateways that have ended, and have not been started again
+	overCap     map[string]int       // as last scraped, gateways that have ended included
 }
 
 // gateway is one gateway process.
 type gateway struct {
 	*child.Process
 	id      string
+	listen  atomic.Pointer[string] // nil: it does not yet
 	gossip  string
 	ops     string
+	link    *relay        // in front of its endpoint; nil: none
+	hears   *gossipRelay  // in front of its gossip; nil: none
+	paused  bool          // by SIGSTOP
+	resumed time.Time     // when that was last over
 	started chan struct{} // closed once it is ready
 	once    sync.Once
 }
@@ -56,6 +62,7 @@ type gateway struct {
 type host struct {
 	*child.Process
 	members []string
+	ops     atomic.Pointer[string] // nil: it does not listen yet
 }
 
 func newFleet(cfg config) (*fleet, error) {
@@ -69,7 +76,7 @@ func newFleet(cfg config) (*fleet, error) {
 	}
 	return &fleet{
 		cfg: cfg, dir: dir, rnd: rand.New(rand.NewPCG(cfg.seed, 2)), balance: b, board: newBoard(),
-		gateways: make(map[string]*gateway), overCap: make(map[string]int),
+		gateways: make(map[string]*gateway), overCap: make(map[string]int), died: make(map[string]time.Time),
 	}, nil
 }
 
@@ -85,45 +92,24 @@ func (f *fleet) startGateway(ctx context.Context) (*gateway, error) {
 	return all[0], nil
 }
 
-// startGateways starts gateways at the same time; they find each other, and
-// those that run already, from one seed.
+// startGateways starts new gateways at the same time.
 func (f *fleet) startGateways(ctx context.Context, n int) ([]*gateway, error) {
-	ready := len(f.gateways) + n
-	all := make([]*gateway, 0, n)
-	for range n {
+	ids := make([]string, n)
+	for i := range ids {
 		f.lastGateway++
-		g := &gateway{id: fmt.Sprint("gw-", f.lastGateway), started: make(chan struct{})}
-		args := []string{
-			"-id", g.id, "-listen", "127.0.0.1:0", "-gossip", "127.0.0.1:0", "-ops", "127.0.0.1:0", "-report",
-			"-transport", f.cfg.transport.String(),
-			"-propagation", f.cfg.propagation.String(), "-window", f.cfg.window.String(),
-			"-kill-after", (f.cfg.propagation + f.cfg.window + 20*time.Second).String(),
-		}
-		if seed := f.seed(); seed != "" {
-			args = append(args, "-join", seed)
-		}
-		listening := make(chan report.Event, 1)
-		var err error
-		g.Process, err = child.Start(f.dir, "gateway", g.id, args, func(e report.Event) {
-			switch e.Kind {
-			case report.Listening:
-				listening <- e
-			case report.Ready:
-				g.once.Do(func() { close(g.started) })
-			}
-		})
+		ids[i] = fmt.Sprint("gw-", f.lastGateway)
+	}
+	return f.startNamed(ctx, ids)
+}
+
+// startNamed starts gateways at the same time; they find each other, and
+// those that run already, from one seed.
+func (f *fleet) startNamed(ctx context.Context, ids []string) ([]*gateway, error) {
+	all := make([]*gateway, 0, len(ids))
+	for _, id := range ids {
+		g, err := f.launch(ctx, id)
 		if err != nil {
 			return nil, err
-		}
-		f.gateways[g.id] = g
-		select {
-		case e := <-listening:
-			g.gossip, g.ops = e.Gossip, e.Ops
-			f.balance.add(g.id, e.Endpoint, e.Ops)
-		case <-g.Done:
-			return nil, fmt.Errorf("%s ended at once: %w", g.id, g.Err)
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%s does not listen: %w", g.id, context.Cause(ctx))
 		}
 		all = append(all, g)
 	}
@@ -136,13 +122,88 @@ func (f *fleet) startGateways(ctx context.Context, n int) ([]*gateway, error) {
 			return nil, fmt.Errorf("%s does not become ready: %w", g.id, context.Cause(ctx))
 		}
 	}
-	return all, f.poll(ctx, "the Service does not take the new gateways", func() bool { return f.balance.ready() == ready })
+	return all, f.poll(ctx, "the Service does not take the new gateways", func() bool {
+		return !slices.ContainsFunc(ids, func(id string) bool { return !f.balance.takes(id) })
+	})
+}
+
+// launch starts a gateway and waits until it listens.
+func (f *fleet) launch(ctx context.Context, id string) (*gateway, error) {
+	g := &gateway{id: id, started: make(chan struct{})}
+	args := []string{
+		"-id", g.id, "-listen", "127.0.0.1:0", "-ops", "127.0.0.1:0", "-report",
+		"-transport", f.cfg.transport.String(),
+		"-propagation", f.cfg.propagation.String(), "-window", f.cfg.window.String(), "-kill-after", f.cfg.killAfter().String(),
+	}
+	if seed := f.seed(); seed != "" {
+		args = append(args, "-join", seed)
+	}
+	if f.cfg.chaos() {
+		if err := g.relayed(); err != nil {
+			g.unlink()
+			return nil, err
+		}
+		args = append(args, "-endpoint", g.link.address(), "-gossip", g.hears.behind.String(), "-gossip-advertise", g.hears.address())
+	} else {
+		args = append(args, "-gossip", "127.0.0.1:0")
+	}
+	listening := make(chan report.Event, 1)
+	var err error
+	g.Process, err = child.Start(f.dir, "gateway", g.id, args, func(e report.Event) {
+		switch e.Kind {
+		case report.Listening:
+			g.listen.Store(&e.Listen)
+			listening <- e
+		case report.Ready:
+			g.once.Do(func() { close(g.started) })
+		}
+	})
+	if err != nil {
+		g.unlink()
+		return nil, err
+	}
+	f.gateways[g.id] = g
+	delete(f.died, g.id)
+	select {
+	case e := <-listening:
+		g.gossip, g.ops = e.Gossip, e.Ops
+		f.balance.add(g.id, e.Listen, e.Ops)
+	case <-g.Done:
+		return nil, fmt.Errorf("%s ended at once: %w", g.id, g.Err)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s does not listen: %w", g.id, context.Cause(ctx))
+	}
+	return g, nil
+}
+
+// relayed puts relays in front of a gateway that is to be started.
+func (g *gateway) relayed() (err error) {
+	if g.hears, err = newGossipRelay(); err != nil {
+		return err
+	}
+	g.link, err = newRelay(func() string {
+		if at := g.listen.Load(); at != nil {
+			return *at
+		}
+		return ""
+	})
+	return err
+}
+
+// unlink ends what is in front of it.
+func (g *gateway) unlink() {
+	if g.link != nil {
+		g.link.close()
+	}
+	if g.hears != nil {
+		g.hears.close()
+	}
 }
 
 // seed is the gossip address of a gateway that runs.
 func (f *fleet) seed() string {
 	for _, id := range f.ids() {
-		if g := f.gateways[id]; g.gossip != "" {
+		if g := f.gateways[id]; g.gossip != "" && !g.paused {
 			return g.gossip
 		}
 	}
@@ -154,8 +215,8 @@ func (f *fleet) stopGateway(ctx context.Context, id string) error {
 	g := f.gateways[id]
 	f.scrapeOverCap(ctx, g)
 	delete(f.gateways, id)
-	err := g.Stop(f.cfg.propagation + f.cfg.window + 30*time.Second)
-	f.balance.remove(id)
+	err := g.Stop(f.cfg.killAfter())
+	f.forget(g)
 	return err
 }
 
@@ -165,6 +226,13 @@ func (f *fleet) killGateway(ctx context.Context, id string) {
 	f.scrapeOverCap(ctx, g)
 	delete(f.gateways, id)
 	g.Kill()
+}
+
+// forget takes a gateway that has ended out of the Service.
+func (f *fleet) forget(g *gateway) {
+	f.died[g.id] = time.Now()
+	f.balance.remove(g.id)
+	g.unlink()
 }
 
 func (f *fleet) scrapeOverCap(ctx context.Context, g *gateway) {
@@ -198,19 +266,20 @@ func (f *fleet) startSupervisors(n int) error {
 		}
 		f.hosts = append(f.hosts, h)
 	}
-	for _, h := range f.hosts[len(f.hosts)-count:] {
-		if err := f.startHost(h); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.startHosts(f.hosts[len(f.hosts)-count:])
 }
 
 func (f *fleet) startHost(h *host) (err error) {
+	h.ops.Store(nil)
 	h.Process, err = child.Start(f.dir, "supervisor", "host-"+h.members[0], []string{
-		"-service", f.balance.address(), "-member", strings.Join(h.members, ","), "-sessions", strconv.Itoa(f.cfg.sessions), "-report",
-		"-transport", f.cfg.transport.String(),
-	}, f.event)
+		"-service", f.balance.address(), "-member", strings.Join(h.members, ","), "-sessions", strconv.Itoa(f.cfg.sessions),
+		"-ops", "127.0.0.1:0", "-report", "-transport", f.cfg.transport.String(),
+	}, func(e report.Event) {
+		if e.Kind == report.Listening {
+			h.ops.Store(&e.Ops)
+		}
+		f.event(e)
+	})
 	return err
 }
 
@@ -245,14 +314,23 @@ func (f *fleet) startEchoes() error {
 
 // restartSupervisors kills every process with supervisors and starts them again at once.
 func (f *fleet) restartSupervisors() error {
-	for _, h := range f.hosts {
+	f.killHosts(f.hosts)
+	return f.startHosts(f.hosts)
+}
+
+// killHosts ends processes with supervisors without a word.
+func (f *fleet) killHosts(all []*host) {
+	for _, h := range all {
 		_ = h.Cmd.Process.Kill()
 	}
-	for _, h := range f.hosts {
+	for _, h := range all {
 		<-h.Done
 		f.board.died(h.members)
 	}
-	for _, h := range f.hosts {
+}
+
+func (f *fleet) startHosts(all []*host) error {
+	for _, h := range all {
 		if err := f.startHost(h); err != nil {
 			return err
 		}
@@ -299,22 +377,33 @@ func (f *fleet) close(keep bool) error {
 	if echoes := f.echoes.Load(); echoes != nil {
 		errs = append(errs, echoes.close())
 	}
-	var supervisors, gateways []*child.Process
+	supervisors, gateways := f.processes()
+	for _, p := range slices.Concat(supervisors, gateways) {
+		errs = append(errs, p.Signal(syscall.SIGCONT)) // one that is stopped heeds nothing else
+	}
+	stop(supervisors)
+	stop(gateways)
+	for _, g := range f.gateways {
+		g.unlink()
+	}
+	f.balance.close()
+	if err := errors.Join(errs...); keep || err != nil {
+		return err
+	}
+	return os.RemoveAll(f.dir)
+}
+
+// processes returns those that are to run.
+func (f *fleet) processes() (supervisors, gateways []*child.Process) {
 	for _, h := range f.hosts {
 		if h.Process != nil {
 			supervisors = append(supervisors, h.Process)
 		}
 	}
-	for _, g := range f.gateways {
-		if g.Process != nil {
+	for _, id := range f.ids() {
+		if g := f.gateways[id]; g.Process != nil {
 			gateways = append(gateways, g.Process)
 		}
 	}
-	stop(supervisors)
-	stop(gateways)
-	f.balance.close()
-	if keep || len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	return os.RemoveAll(f.dir)
+	return supervisors, gateways
 }

@@ -24,24 +24,17 @@ func testFleet(t *testing.T, cfg config) *fleet {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = f.close(true)
-		for _, p := range f.processes() {
+		for _, p := range f.all() {
 			require.NotNil(t, p.Cmd.ProcessState, "%s has not ended", p.Name)
 		}
 	})
 	return f
 }
 
-// processes returns all that are known.
-func (f *fleet) processes() (all []*child.Process) {
-	for _, h := range f.hosts {
-		if h.Process != nil {
-			all = append(all, h.Process)
-		}
-	}
-	for _, g := range f.gateways {
-		all = append(all, g.Process)
-	}
-	return all
+// all returns every process that is to run.
+func (f *fleet) all() []*child.Process {
+	supervisors, gateways := f.processes()
+	return append(supervisors, gateways...)
 }
 
 // ended waits for a process and returns how it ended.
@@ -103,7 +96,7 @@ func TestFleetGrowsServesAndEnds(t *testing.T) {
 	now := f.board.read()
 	require.Zero(t, now.served["gw-1"])
 
-	all := f.processes()
+	all := f.all()
 	require.NoError(t, f.close(false))
 	for _, p := range all {
 		require.NoError(t, ended(t, p), p.Name)
@@ -137,7 +130,7 @@ func TestFleetSupervisorsThatEndAtOnce(t *testing.T) {
 	cfg.sessions = -1
 	f := testFleet(t, cfg)
 	require.NoError(t, f.startSupervisors(2))
-	for _, p := range f.processes() {
+	for _, p := range f.all() {
 		require.Equal(t, 2, exitCode(t, ended(t, p)))
 	}
 	err := f.close(false)

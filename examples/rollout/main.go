@@ -12,9 +12,10 @@
 //	                     with -surge=false the other way round, and with -settle those above the even share move at the end
 //	crash                one gateway is killed
 //	scale-up             one gateway more, and then newcomers
+//	chaos                for as long as -for says, one blow after the other, as the seed has it; not part of all
 //
 // With -echo, so many supervisors are asked all the while, through gateways picked at
-// random. No request may be executed twice, and each must be answered, but in the two
+// random. No request may be executed twice, and each must be answered, but in the
 // steps that kill processes: there, what has no answer is told and allowed.
 //
 // After each step it says who serves how many supervisors, who moved, and how
@@ -25,6 +26,25 @@
 //
 //	go run ./examples/rollout [-gateways 3] [-supervisors 12] [-sessions 2] [-steps all] [-surge=true] [-settle]
 //		[-transport grpc] [-echo 0] [-echo-every 10ms] [-json] [-seed N] [-timeout 2m]
+//	go run ./examples/rollout -steps chaos -for 5m [-gateways 4] [-supervisors 60] [-echo 10]
+//
+// # Chaos
+//
+// Gateways and processes with supervisors are killed, told to stop, and paused, for moments and
+// for longer than anybody waits; connections are reset, the Service, or one gateway's endpoint,
+// takes none, and gateways hear no gossip; one, two at a time, or all. In between credentials expire and an operator settles. After each act
+// the fleet must come to rest within bounds that follow from the defaults:
+//
+//   - everybody is served, every session where its supervisor is, and the gateways' gauges say the same
+//   - all gateways' rosters are the same, and list who is served where; who has ended is forgotten
+//   - every gateway is ready, and every supervisor can be asked through every one
+//   - no process has more goroutines or files open than what it holds explains, nor more with every act
+//   - nobody has moved to whom nothing had happened; in a drain nobody was without a stream, or moved twice
+//   - no process has ended that was not told to, and who was, in time and with status 0
+//   - with -echo, nothing was executed twice, and every request answered unless processes or connections broke
+//
+// An act that does not hold is told with the seed, and the next one follows if the fleet comes to rest. -json prints
+// one object an act, and one for the step. It needs Linux, where a process may gossip at an address of its own.
 package main
 
 import (
@@ -63,7 +83,7 @@ func show(args []string, stdout, stderr io.Writer) int {
 	}
 	told, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(told, cfg.timeout, fmt.Errorf("-timeout of %v is over", cfg.timeout))
+	ctx, cancel := context.WithTimeoutCause(told, cfg.timeout+cfg.chaosFor, fmt.Errorf("-timeout of %v is over", cfg.timeout+cfg.chaosFor))
 	defer cancel()
 
 	fleet, err := newFleet(cfg)
@@ -92,7 +112,7 @@ func show(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintln(stderr, "rollout: not everything ended well:", err)
 	}
-	if told.Err() == nil {
+	if told.Err() == nil && !cfg.chaos() { // there are too many of them by then
 		fmt.Fprint(stderr, child.Tail(fleet.dir, 12))
 	}
 	fmt.Fprintf(people, "Logs are in %s\n", fleet.dir)
@@ -103,7 +123,7 @@ func show(args []string, stdout, stderr io.Writer) int {
 // no time for did not.
 func play(ctx context.Context, fleet *fleet, scr *screen, stdout io.Writer) int {
 	failed := 0
-	r := &run{fleet: fleet}
+	r := &run{fleet: fleet, screen: scr, stdout: stdout}
 	names := fleet.cfg.steps
 	for i, name := range names {
 		if ctx.Err() != nil {

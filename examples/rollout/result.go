@@ -26,6 +26,7 @@ type result struct {
 	Refused     int            `json:"refused"`
 	OverCap     int            `json:"over_cap"`
 	SettleMoves int            `json:"settle_moves,omitempty"` // of the supervisors that moved, those that -settle moved
+	*Chaos                     // nil: another step
 	*Echo                      // nil: nobody was asked
 	Seconds     float64        `json:"seconds"`
 	OK          bool           `json:"ok"`

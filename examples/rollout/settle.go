@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +22,9 @@ const stableFor = time.Second
 // evened is what -settle came to.
 type evened struct {
 	moves  int
-	above  int // how many the gateways served above the even share, rounded down, before
-	spread int // before
+	who    []string // that were told to move
+	above  int      // how many the gateways served above the even share, rounded down, before
+	spread int      // before
 }
 
 // evenOut has every gateway settle, at the same time.
@@ -42,6 +44,9 @@ func (r *run) evenOut(ctx context.Context) error {
 			mu.Lock()
 			defer mu.Unlock()
 			r.settled.moves += len(page.Moved)
+			for _, m := range slices.Concat(page.Moved, page.Failed) {
+				r.settled.who = append(r.settled.who, m.Member)
+			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s does not settle: %w", id, err))
 			}

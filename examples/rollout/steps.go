@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ var steps = []step{
 	{name: "rolling", do: (*run).roll, judge: (*run).judgeRolling},
 	{name: "crash", do: (*run).crash, judge: (*run).judgeCrash, kills: true},
 	{name: "scale-up", do: (*run).scaleUp, judge: (*run).judgeScaleUp},
+	{name: chaosStep, do: (*run).chaos, judge: (*run).judgeChaos, kills: true},
 }
 
 func stepNames() []string {
@@ -46,20 +48,23 @@ func stepNames() []string {
 // run is one run of the steps, and what they tell each other.
 type run struct {
 	*fleet
-	spread   int    // when the step began
-	dead     string // crash: who died
-	joined   string // scale-up: who joined
-	newcomer int    // scale-up: how many came for it
+	screen   *screen
+	stdout   io.Writer // for -json
+	spread   int       // when the step began
+	dead     string    // crash: who died
+	joined   string    // scale-up: who joined
+	newcomer int       // scale-up: how many came for it
 	before   map[string]int
 	note     string // why the step is judged as it is
 	aside    string // for a person who watches
 	settled  evened // by -settle
+	havoc    *havoc // nil: another step than chaos
 }
 
 // play runs one step.
 func (r *run) play(ctx context.Context, s step) result {
 	began := time.Now()
-	r.note, r.aside, r.settled = "", "", evened{}
+	r.note, r.aside, r.settled, r.havoc = "", "", evened{}, nil
 	f := r.board.read()
 	r.spread = f.spread(r.ids())
 	overCap := r.totalOverCap(ctx)
@@ -93,6 +98,9 @@ func (r *run) play(ctx context.Context, s step) result {
 		why = append(why, fmt.Sprintf("%d sessions are not where their supervisor is", res.Misplaced))
 	}
 	why = append(append(why, s.judge(r, res)...), whyEcho...)
+	if r.havoc != nil {
+		r.havoc.sum.amend(&res)
+	}
 	if ctx.Err() == nil { // nobody can be asked any more otherwise, and settle has asked
 		why = append(why, r.compareGauges(ctx, f)...)
 	}
@@ -249,8 +257,9 @@ func (r *run) crash(ctx context.Context) error {
 	r.dead = ids[r.rnd.IntN(len(ids))]
 	f := r.board.read()
 	served := f.served[r.dead]
+	dead := r.gateways[r.dead]
 	r.killGateway(ctx, r.dead)
-	defer r.balance.remove(r.dead)
+	defer r.forget(dead)
 	return r.poll(ctx, "not everybody found another gateway", func() bool {
 		f := r.board.read()
 		return f.served[r.dead] == 0 && f.lost == 0 && f.moved >= served

@@ -15,7 +15,7 @@ import (
 )
 
 func TestStepNames(t *testing.T) {
-	require.Equal(t, []string{"start", "restart-supervisors", "token-refresh", "rolling", "crash", "scale-up"}, stepNames())
+	require.Equal(t, []string{"start", "restart-supervisors", "token-refresh", "rolling", "crash", "scale-up", "chaos"}, stepNames())
 	for _, name := range stepNames() {
 		require.Equal(t, name, find(name).name)
 	}

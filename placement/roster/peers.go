@@ -21,6 +21,7 @@ func (r *Roster) linkUp(now time.Time, id ring.GatewayID) {
 	}
 	if rec := r.peer(id); rec != nil {
 		r.alive(now, rec)
+		r.askAnew(now, rec)
 	} else {
 		r.readiness.await(id)
 	}

@@ -44,6 +44,31 @@ func TestPurge(t *testing.T) {
 	require.Equal(t, "b gen 1", home(f.nodes["a"], "s"))
 }
 
+// A gateway that comes back is heard before it can be reached: what was asked of it until then is
+// lost, and is not waited for.
+func TestLinkUpAsksForWhatIsLacking(t *testing.T) {
+	f := newFleet(t, "a", "b", "c")
+	f.step("b", Attached{"s", 1})
+	f.run(time.Second)
+	a := f.nodes["a"]
+	f.cut = func(from, to ring.GatewayID) bool { return from == "b" && to == "a" }
+	f.run(defaultTimeToLive + defaultHeartbeat)
+	require.Equal(t, []ring.GatewayID{"a", "c"}, known(a), "forgotten")
+	f.cut = func(from, to ring.GatewayID) bool { return from == "a" && to == "b" }
+	f.run(defaultHeartbeat)
+	require.Equal(t, []ring.GatewayID{"a", "b", "c"}, known(a), "heard again")
+	require.Equal(t, "nowhere", home(a, "s"), "its record has been asked for, in vain")
+	f.cut = nil
+	f.step("a", LinkUp{"b"})
+	f.run(2 * defaultBatch)
+	require.Equal(t, "b gen 1", home(a, "s"))
+
+	taken := a.Stats().Snapshots
+	f.step("a", LinkUp{"b"})
+	f.run(2 * defaultBatch)
+	require.Equal(t, taken, a.Stats().Snapshots, "nothing is lacking")
+}
+
 func TestAllSilent(t *testing.T) {
 	f := newFleet(t, "a", "b", "c", "d")
 	f.step("b", Attached{"s", 1})

@@ -263,6 +263,15 @@ func (r *Roster) askSoon(now time.Time, rec *record) {
 	r.wake(rec.askAt)
 }
 
+// askAnew asks for what a copy lacks, if it does, whatever has been asked for until now: the
+// gateway could not be reached, and has not heard it.
+func (r *Roster) askAnew(now time.Time, rec *record) {
+	if rec.behind() {
+		rec.asked, rec.asking, rec.askAt = false, time.Time{}, time.Time{}
+		r.askSoon(now, rec)
+	}
+}
+
 // patience is how long an answer may take before the question is put again.
 func (r *Roster) patience() time.Duration { return r.cfg.Heartbeat / 4 }
 

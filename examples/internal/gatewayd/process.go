@@ -124,7 +124,7 @@ func (s *Server) start(ctx context.Context) (_ *process, err error) {
 	p.tasks.Go(func() { p.gateway.Run(p.life, p.mesh) })
 	p.tasks.Go(p.expiries)
 
-	e := report.Event{Kind: report.Listening, Gateway: string(s.cfg.ID), Endpoint: endpoint, Gossip: p.mesh.Addr(), Ops: opsListener.Addr().String()}
+	e := report.Event{Kind: report.Listening, Gateway: string(s.cfg.ID), Listen: listener.Addr().String(), Endpoint: endpoint, Gossip: p.mesh.Addr(), Ops: opsListener.Addr().String()}
 	p.log.Info("listening", "gateway", e.Gateway, "incarnation", p.gateway.Incarnation(), "endpoint", e.Endpoint, "gossip", e.Gossip, "ops", e.Ops, "transport", s.cfg.Transport, "tls", s.server != nil)
 	s.cfg.Report.Write(e)
 	p.tasks.Go(p.becomeReady)

@@ -19,7 +19,7 @@ type Kind string
 
 // The kinds of event.
 const (
-	Listening Kind = "listening" // a gateway serves: Endpoint, Gossip, Ops
+	Listening Kind = "listening" // a gateway serves: Listen, Endpoint, Gossip, Ops
 	Ready     Kind = "ready"     // a gateway knows its peers, and supervisors may dial it
 	Draining  Kind = "draining"  // a gateway hands over
 	Drained   Kind = "drained"   // a gateway has handed over: Moved, Closed, Left
@@ -35,8 +35,9 @@ type Event struct {
 	Kind Kind      `json:"event"`
 	At   time.Time `json:"at"`
 
-	Gateway  string `json:"gateway,omitempty"` // which; a session that has no stream: none
-	Endpoint string `json:"endpoint,omitempty"`
+	Gateway  string `json:"gateway,omitempty"`  // which; a session that has no stream: none
+	Listen   string `json:"listen,omitempty"`   // where it listens
+	Endpoint string `json:"endpoint,omitempty"` // where others dial it
 	Gossip   string `json:"gossip,omitempty"`
 	Ops      string `json:"ops,omitempty"`
 	Moved    int    `json:"moved,omitempty"`

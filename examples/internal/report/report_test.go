@@ -33,8 +33,8 @@ func TestLines(t *testing.T) {
 		line  string
 	}{
 		{
-			report.Event{Kind: report.Listening, Gateway: "gw-1", Endpoint: "127.0.0.1:1", Gossip: "127.0.0.1:2", Ops: "127.0.0.1:3"},
-			`{"event":"listening","at":"2025-01-02T12:00:00.5Z","gateway":"gw-1","endpoint":"127.0.0.1:1","gossip":"127.0.0.1:2","ops":"127.0.0.1:3"}`,
+			report.Event{Kind: report.Listening, Gateway: "gw-1", Listen: "127.0.0.1:4", Endpoint: "127.0.0.1:1", Gossip: "127.0.0.1:2", Ops: "127.0.0.1:3"},
+			`{"event":"listening","at":"2025-01-02T12:00:00.5Z","gateway":"gw-1","listen":"127.0.0.1:4","endpoint":"127.0.0.1:1","gossip":"127.0.0.1:2","ops":"127.0.0.1:3"}`,
 		},
 		{
 			report.Event{Kind: report.Ready, Gateway: "gw-1"},

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scrape reads what processes say on /metrics.
+// Package scrape reads what processes say on /metrics, and on their other pages.
 package scrape
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,7 +25,40 @@ type series struct {
 
 // Get reads the page of the process whose operator's address is ops.
 func Get(ctx context.Context, ops string) (Page, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ops+"/metrics", nil)
+	body, err := read(ctx, ops, "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return Parse(body)
+}
+
+// JSON decodes another of its pages into value.
+func JSON(ctx context.Context, ops, path string, value any) error {
+	body, err := read(ctx, ops, path)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(value); err != nil {
+		return fmt.Errorf("http://%s%s: %w", ops, path, err)
+	}
+	return nil
+}
+
+// OK returns no error if one of its pages answers with 200. The error has what it says otherwise.
+func OK(ctx context.Context, ops, path string) error {
+	body, err := read(ctx, ops, path)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, body)
+	return body.Close()
+}
+
+// read returns a page that is in order, for the caller to close.
+func read(ctx context.Context, ops, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ops+path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -31,11 +66,12 @@ func Get(ctx context.Context, ops string) (Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", req.URL, resp.Status)
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("%s: %s: %s", req.URL, resp.Status, bytes.TrimSpace(text))
 	}
-	return Parse(resp.Body)
+	return resp.Body, nil
 }
 
 // Parse reads a page.

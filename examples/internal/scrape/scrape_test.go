@@ -85,3 +85,31 @@ func TestGetFaults(t *testing.T) {
 	_, err = Get(ctx, serve(t, http.StatusOK))
 	require.ErrorIs(t, err, over)
 }
+
+// Other pages are read, too; what is wrong with one is said.
+func TestOtherPages(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/json":
+			_, _ = io.WriteString(w, `{"served":4}`)
+		case "/readyz":
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, "draining\n")
+		default:
+			_, _ = io.WriteString(w, "ok")
+		}
+	}))
+	defer server.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	ops := server.Listener.Addr().String()
+	var value struct{ Served int }
+	require.NoError(t, JSON(t.Context(), ops, "/json?all=1", &value))
+	require.Equal(t, 4, value.Served)
+	require.EqualError(t, JSON(t.Context(), ops, "/healthz", &value), "http://"+ops+"/healthz: invalid character 'o' looking for beginning of value")
+	require.EqualError(t, JSON(t.Context(), ops, "/readyz", &value), "http://"+ops+"/readyz: 503 Service Unavailable: draining")
+
+	require.NoError(t, OK(t.Context(), ops, "/healthz"))
+	require.EqualError(t, OK(t.Context(), ops, "/readyz"), "http://"+ops+"/readyz: 503 Service Unavailable: draining")
+	require.Error(t, OK(t.Context(), "127.0.0.1:1", "/healthz"))
+	require.Error(t, OK(t.Context(), "no address", "/healthz"))
+}
