@@ -256,17 +256,12 @@ func (h *havoc) refresh(ctx context.Context, _ act) error {
 	return h.refreshTokens(ctx)
 }
 
-// even has every gateway settle. Whom they name may move. Nobody else does, and no more than are above the even
-// share, once all have forgotten whom they had lost: until then they go elsewhere if they are sent there.
+// even has every gateway settle. Whom they name may move. Nobody else does, and no more than are above the even share.
 func (h *havoc) even(ctx context.Context, _ act) error {
-	forgiven := time.Since(h.lostAt) >= timeToLive
 	err := h.evenOut(ctx)
 	h.excused.member(h.settled.who...)
 	h.note("settled with %d moves, of %d above the even share", h.settled.moves, h.settled.above)
-	if why := h.judgeSettled(); forgiven {
-		err = errors.Join(err, sayAll(why))
-	}
-	return err
+	return errors.Join(err, sayAll(h.judgeSettled()))
 }
 
 // victims are the gateways that an act strikes; those whom they serve may move.

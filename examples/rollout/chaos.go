@@ -25,7 +25,6 @@ type havoc struct {
 	tidyFor time.Duration // tidyWithin, but in tests
 	excused blame         // by the act
 	told    []string
-	lostAt  time.Time // when the last act ended in which streams broke
 
 	gatewaysOpen, hostsOpen history
 }
@@ -63,9 +62,6 @@ func (h *havoc) strike(ctx context.Context, a act) error {
 		why = append(why, err.Error())
 	}
 	rest, err := h.rest(ctx)
-	if a.loses {
-		h.lostAt = time.Now()
-	}
 	if err != nil {
 		why = append(why, err.Error())
 	}

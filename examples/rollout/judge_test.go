@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -80,31 +79,14 @@ func TestJudgeAllActs(t *testing.T) {
 	require.Empty(t, paper(config{}).judgeChaos(result{}), "it has not begun, and that is told already")
 }
 
-// Somebody who has just lost a gateway does not go there, however it is told to.
-func TestEvenIsJudgedOnceLossesAreForgotten(t *testing.T) {
+// Whom a settle names may move, nobody else, and no more than are above the even share.
+func TestEvenIsJudged(t *testing.T) {
 	moved := gatewayPages(t, map[string]string{"/settle": `{"ending":"even","moved":[{"member":"a","gateway":"gw-2"}],"failed":[]}`})
-	for _, row := range []struct {
-		name  string
-		ended time.Duration // since the last loss
-		want  string        // empty: it holds
-	}{
-		{"at once", time.Second, ""},
-		{"later", timeToLive, "-settle moved 1, and only 0 were above the even share"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			h := newHavoc(paper(config{}, "gw-1"), kinds)
-			h.gateways["gw-1"].ops = moved
-			h.lostAt = time.Now().Add(-row.ended)
-			err := h.even(t.Context(), act{})
-			if row.want == "" {
-				require.NoError(t, err)
-			} else {
-				require.EqualError(t, err, row.want)
-			}
-			require.Empty(t, h.excused.judge([]mover{{"a", "gw-1", "gw-2"}}))
-			require.NotEmpty(t, h.excused.judge([]mover{{"b", "gw-1", "gw-2"}}))
-		})
-	}
+	h := newHavoc(paper(config{}, "gw-1"), kinds)
+	h.gateways["gw-1"].ops = moved
+	require.EqualError(t, h.even(t.Context(), act{}), "-settle moved 1, and only 0 were above the even share")
+	require.Empty(t, h.excused.judge([]mover{{"a", "gw-1", "gw-2"}}))
+	require.NotEmpty(t, h.excused.judge([]mover{{"b", "gw-1", "gw-2"}}))
 }
 
 func TestUntilSaysWhatSpokeAgainstIt(t *testing.T) {
