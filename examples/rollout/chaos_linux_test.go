@@ -99,7 +99,7 @@ func TestChaosFindsALeak(t *testing.T) {
 	require.Empty(t, h.sum.ActsFailed, "%s", told)
 	why := h.judgeAll()
 	require.Len(t, why, 1, "%s", told)
-	require.Regexp(t, `^with each act gateways have at least [01]\.\d goroutines and 0\.0 files more open$`, why[0])
+	require.Regexp(t, `^with each act gateways have at least [01]\.\d goroutines and 0\.\d files more open$`, why[0])
 
 	h.tidyFor = time.Second
 	require.NoError(t, h.strike(ctx, act{number: 10, kind: leak(syscall.SIGUSR2)}), "%s", told)
