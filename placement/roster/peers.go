@@ -122,6 +122,7 @@ func (r *Roster) alive(now time.Time, rec *record) {
 		for _, other := range r.sorted {
 			other.expires = now.Add(r.cfg.TimeToLive)
 		}
+		r.changed() // the view is not stale any more, and whoever waits for that has to look
 	}
 	rec.heardAt = now
 	rec.expires = now.Add(r.cfg.TimeToLive)

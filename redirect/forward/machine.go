@@ -128,11 +128,18 @@ func (m *Machine) fit(h roster.Holder) bool {
 	switch {
 	case slices.Contains(m.tried, stream{h.ID, h.Generation}):
 		return false
+	case h.Suspect && m.last == NotHere && m.triedNewer(h.Generation):
+		return false // it has been elsewhere since, and is on its way: news of that is what to wait for
 	case h.ID == m.cfg.Self:
 		return !h.Expected
 	default:
 		return !m.cfg.Forwarded && h.Endpoint != ""
 	}
+}
+
+// triedNewer reports whether the member's place at a later time was tried.
+func (m *Machine) triedNewer(g placement.Generation) bool {
+	return slices.ContainsFunc(m.tried, func(s stream) bool { return s.generation > g })
 }
 
 // worthWaiting reports whether news could lead to another attempt.

@@ -22,7 +22,7 @@ var epoch = time.Unix(1_700_000_000, 0)
 
 // TestScenarios plays whole requests, at gateway A. A route is where and then who has the
 // member: B5 is gateway B since generation 5, "?" says that it is only expected
-// there, "-" that it has no endpoint.
+// there, "-" that it has no endpoint, and "!" that the gateway is suspect.
 func TestScenarios(t *testing.T) {
 	script.Run(t, "testdata/scenarios/*.txt", func(t *testing.T) func(string, []string) string {
 		return newConversation(t).do
@@ -121,6 +121,7 @@ func parseRoute(t testing.TB, words []string) roster.Route {
 		h := roster.Holder{Gateway: placement.Gateway{ID: ring.GatewayID(w[:1]), Endpoint: "at " + w[:1]}}
 		rest, expected := strings.CutSuffix(w[1:], "?")
 		rest, closed := strings.CutSuffix(rest, "-")
+		rest, h.Suspect = strings.CutSuffix(rest, "!")
 		if closed {
 			h.Endpoint = ""
 		}
