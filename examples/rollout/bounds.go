@@ -31,8 +31,9 @@ const (
 	tidyWithin = keepalive + dialLimit + snapshot
 )
 
-// slack is what a process may have open beyond what it holds explains: what comes and goes, as probes do.
-var slack = usage{Goroutines: 10, Files: 4}
+// slack is what a process may have open beyond what it holds explains: what comes and goes, as probes do, and
+// over HTTP the idle links of a gateway that serves nobody, two to each other one.
+var slack = usage{Goroutines: 10, Files: 8}
 
 // growthAllowed is by how much that may grow with each act, for certain.
 var growthAllowed = usage{Goroutines: 0.5, Files: 0.25}
