@@ -4,9 +4,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,22 +14,8 @@ import (
 
 // readRoster reads a gateway's /roster.
 func readRoster(ctx context.Context, ops, query string) (page gatewayd.Roster, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ops+"/roster"+query, nil)
-	if err != nil {
-		return page, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return page, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return page, fmt.Errorf("%s: %s", req.URL, resp.Status)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
-		return page, fmt.Errorf("%s: %w", req.URL, err)
-	}
-	return page, nil
+	err = scrape.JSON(ctx, ops, "/roster"+query, &page)
+	return page, err
 }
 
 // traffic is what one gateway has said over gossip.

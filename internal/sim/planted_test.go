@@ -95,17 +95,7 @@ var planted = []struct {
 					return ev
 				}
 				now := g.watch.counts[e.From].Incarnation
-				switch m := e.Message.(type) {
-				case roster.Heartbeat:
-					m.Incarnation = max(m.Incarnation, now)
-					e.Message = m
-				case roster.Delta:
-					m.Incarnation = max(m.Incarnation, now)
-					e.Message = m
-				case roster.Snapshot:
-					m.Incarnation = max(m.Incarnation, now)
-					e.Message = m
-				}
+				e.Message = respoken(e.Message, func(o *roster.Origin) { o.Incarnation = max(o.Incarnation, now) })
 				return e
 			}}
 		},
@@ -149,17 +139,7 @@ var planted = []struct {
 				if !ok {
 					return ev
 				}
-				switch m := e.Message.(type) {
-				case roster.Heartbeat:
-					m.State = placement.Ready
-					e.Message = m
-				case roster.Delta:
-					m.State = placement.Ready
-					e.Message = m
-				case roster.Snapshot:
-					m.State = placement.Ready
-					e.Message = m
-				}
+				e.Message = respoken(e.Message, func(o *roster.Origin) { o.State = placement.Ready })
 				return e
 			}}
 		},
@@ -383,4 +363,20 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		})
 	}
 	t.Log(strings.Join(table, "\n"))
+}
+
+// respoken returns a message in which the gateway that made it says something else of itself.
+func respoken(m roster.Message, change func(*roster.Origin)) roster.Message {
+	switch m := m.(type) {
+	case roster.Heartbeat:
+		change(&m.Origin)
+		return m
+	case roster.Delta:
+		change(&m.Origin)
+		return m
+	case roster.Snapshot:
+		change(&m.Origin)
+		return m
+	}
+	return m
 }

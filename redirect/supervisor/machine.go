@@ -260,26 +260,22 @@ func (s *step) redirected(a attempt, v redirect.Verdict) {
 }
 
 func (s *step) refused(a attempt, v redirect.Verdict) {
-	if v.Reason == redirect.ReasonStaleGeneration {
-		if v.Generation < generationLimit {
-			s.generation = max(s.generation, v.Generation)
-		}
-		if s.keeps(a) {
-			return
-		}
-		if a.to != toHome {
-			s.pause(a)
-			return
-		}
+	stale := v.Reason == redirect.ReasonStaleGeneration
+	if stale && v.Generation < generationLimit {
+		s.generation = max(s.generation, v.Generation)
+	}
+	switch {
+	case s.keeps(a):
+		return
+	case stale && a.to != toHome:
+		s.pause(a)
+		return
+	case stale:
 		s.failures++ // home is alive: its patience starts anew
 		s.goHome(s.cfg.backoff().After(s.failures, s.cfg.Jitter), false)
 		return
-	}
-	if v.Reason == redirect.ReasonBadProof && a.to == toHome {
+	case v.Reason == redirect.ReasonBadProof && a.to == toHome:
 		s.homeProof = nil
-	}
-	if s.keeps(a) {
-		return
 	}
 	s.plan(pause.Retry(v.RetryAfter, s.cfg.BackoffMin, s.cfg.Jitter), s.service(false))
 }
@@ -366,8 +362,7 @@ func (s *step) ended(reason redirect.Reason) {
 			s.leave()
 			s.plan(s.movePause(), s.service(false))
 		case s.next.offered:
-			s.next.offered = false
-			s.leave()
+			s.order()
 		}
 	default:
 		s.do(Close{s.stream.generation})
@@ -389,9 +384,8 @@ func (s *step) toldToMove(n redirect.Notice) {
 	if s.next.to != nowhere {
 		same := s.next.to == toTarget && s.next.addr == target.addr
 		switch {
-		case s.next.offered && same && passed == nil: // what was an offer is an order now
-			s.next.offered = false
-			s.leave()
+		case s.next.offered && same && passed == nil:
+			s.order()
 			return
 		case !s.next.offered && (same || passed != nil):
 			return
@@ -423,6 +417,12 @@ func (s *step) offered(target attempt) {
 	}
 	target.offered = true
 	s.plan(s.flapPause(false), target)
+}
+
+// order makes an order of what was an offer.
+func (s *step) order() {
+	s.next.offered = false
+	s.leave()
 }
 
 // keeps reports whether nothing has to follow an attempt that was in vain.
