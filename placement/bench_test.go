@@ -33,7 +33,7 @@ func crowd() []ring.MemberID {
 	return members
 }
 
-// full makes n gateways at a cap of 100, of which percent have no room left.
+// full makes n gateways at a cap of 100, of which percent have no room left: one has, except at 100.
 func full(n, percent int) []placement.Gateway {
 	all := make([]placement.Gateway, n)
 	for i := range all {
@@ -41,7 +41,7 @@ func full(n, percent int) []placement.Gateway {
 			ID: ring.GatewayID(fmt.Sprint("gw-", i)), Endpoint: fmt.Sprint("gw-", i, ":1"), State: placement.Ready, Known: true,
 			Counts: placement.Counts{Attached: 100},
 		}
-		if i*100 >= percent*n {
+		if i*100 >= percent*n || percent < 100 && i == n-1 {
 			all[i].Attached = 99
 		}
 	}

@@ -34,16 +34,16 @@ func (b *Book) Reserve(r Request, expires time.Time) (d Decision) {
 	b.mu.Lock()
 	b.count()
 	newcomer := r.Home == ""
-	p, again := b.ledger.promises[r.Member]
-	if again && newcomer {
+	p := b.ledger.promises[r.Member]
+	if p != nil && newcomer {
 		r.Home, r.Promised = p.gateway, true
 	}
 	at := b.view.place(&r, &d)
-	if again {
-		b.ledger.Settle(r.Member)
+	if p != nil {
+		b.ledger.end(r.Member, p)
 	}
 	if at >= 0 {
-		b.ledger.put(r.Member, promise{gateway: d.Gateway, at: at, newcomer: newcomer, expires: expires})
+		b.ledger.put(r.Member, at, d.Gateway, newcomer, expires)
 	}
 	b.mu.Unlock()
 	return d

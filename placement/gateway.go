@@ -62,8 +62,9 @@ type Counts struct {
 	Reserved int // places kept for supervisors that are neither attached nor held here
 }
 
-// Load is what counts against the cap: everybody who has a place.
-func (c Counts) Load() int { return c.Attached + c.Held + c.Reserved }
+// Load is what counts against the cap: everybody who has a place. Figures that
+// come to less than nothing are nobody.
+func (c Counts) Load() int { return max(0, c.Attached+c.Held+c.Reserved) }
 
 // Newer reports whether c was counted after d.
 func (c Counts) Newer(d Counts) bool {

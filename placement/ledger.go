@@ -14,11 +14,13 @@ import (
 // expires. The zero value is empty, and counts in no view. Not safe for concurrent use.
 type Ledger struct {
 	view      *View
-	promises  map[ring.MemberID]promise
+	promises  map[ring.MemberID]*promise
+	spare     *promise // those that have ended, to be used again
 	newcomers int
 }
 
 type promise struct {
+	next     *promise // among the spare ones
 	gateway  ring.GatewayID
 	at       int // the gateway's position in the view when the promise was made; -1: it counts nowhere
 	newcomer bool
@@ -28,11 +30,10 @@ type promise struct {
 // Bind makes the open promises, and those to come, count in v, whose gateways
 // must have none. Whatever view they counted in before is left as it is.
 func (l *Ledger) Bind(v *View) {
-	for m, p := range l.promises {
+	for _, p := range l.promises {
 		if p.at = v.position(p.gateway); p.at >= 0 {
 			v.promise(p.at, 1)
 		}
-		l.promises[m] = p
 	}
 	l.view = v
 }
@@ -40,37 +41,49 @@ func (l *Ledger) Bind(v *View) {
 // Promise notes that m was sent to g, up to expires; newcomer says that nobody's counts include it. A
 // newer promise for the same member takes the place of the older.
 func (l *Ledger) Promise(m ring.MemberID, g ring.GatewayID, newcomer bool, expires time.Time) {
-	if before, ok := l.promises[m]; ok {
+	if before := l.promises[m]; before != nil {
 		newcomer = newcomer || before.newcomer
-		l.Settle(m)
+		l.end(m, before)
 	}
 	i := -1
 	if l.view != nil {
 		i = l.view.position(g)
 	}
-	l.put(m, promise{gateway: g, at: i, newcomer: newcomer, expires: expires})
+	l.put(m, i, g, newcomer, expires)
 }
 
 // put notes a promise for a member that has none.
-func (l *Ledger) put(m ring.MemberID, p promise) {
-	if p.at >= 0 {
-		l.view.promise(p.at, 1)
+func (l *Ledger) put(m ring.MemberID, at int, g ring.GatewayID, newcomer bool, expires time.Time) {
+	if at >= 0 {
+		l.view.promise(at, 1)
 	}
-	if p.newcomer {
+	if newcomer {
 		l.newcomers++
 	}
+	p := l.spare
+	if p == nil {
+		p = new(promise)
+	} else {
+		l.spare = p.next
+	}
+	p.gateway, p.at, p.newcomer, p.expires = g, at, newcomer, expires
 	if l.promises == nil {
-		l.promises = make(map[ring.MemberID]promise)
+		l.promises = make(map[ring.MemberID]*promise)
 	}
 	l.promises[m] = p
 }
 
 // Settle ends the promise for m, if there is one: it has shown up.
 func (l *Ledger) Settle(m ring.MemberID) bool {
-	p, ok := l.promises[m]
-	if !ok {
-		return false
+	p := l.promises[m]
+	if p != nil {
+		l.end(m, p)
 	}
+	return p != nil
+}
+
+// end ends m's promise.
+func (l *Ledger) end(m ring.MemberID, p *promise) {
 	delete(l.promises, m)
 	if p.newcomer {
 		l.newcomers--
@@ -78,11 +91,11 @@ func (l *Ledger) Settle(m ring.MemberID) bool {
 	if i := l.position(p); i >= 0 {
 		l.view.promise(i, -1)
 	}
-	return true
+	p.next, l.spare = l.spare, p
 }
 
 // position returns where the promise counts, or -1.
-func (l *Ledger) position(p promise) int {
+func (l *Ledger) position(p *promise) int {
 	if l.view == nil || p.at < 0 {
 		return -1
 	}
@@ -94,14 +107,16 @@ func (l *Ledger) position(p promise) int {
 
 // Expire ends the promise for m if it has run out.
 func (l *Ledger) Expire(m ring.MemberID, now time.Time) bool {
-	p, ok := l.promises[m]
-	return ok && !p.expires.After(now) && l.Settle(m)
+	p := l.promises[m]
+	return p != nil && !p.expires.After(now) && l.Settle(m)
 }
 
 // Target returns the gateway that m was last sent to, and when the promise expires; false: it was not.
 func (l *Ledger) Target(m ring.MemberID) (g ring.GatewayID, expires time.Time, ok bool) {
-	p, ok := l.promises[m]
-	return p.gateway, p.expires, ok
+	if p := l.promises[m]; p != nil {
+		return p.gateway, p.expires, true
+	}
+	return "", time.Time{}, false
 }
 
 // Newcomers returns how many open promises are for members that nobody's counts included.
@@ -109,11 +124,11 @@ func (l *Ledger) Newcomers() int { return l.newcomers }
 
 // promise adds n to the promises of the gateway at position i.
 func (v *View) promise(i, n int) {
-	g := &v.gateways[i]
-	before := g.weighed(v.rivals)
+	g, load := &v.gateways[i], &v.drafts[i].Load
+	before := *load
 	after := before + n*v.rivals
 	g.Promised += n
-	v.drafts[i].Load = after
+	*load = after
 	if v.target(g) {
 		v.sift(i, before, after)
 	}

@@ -124,25 +124,27 @@ func (v *View) Place(r Request) (d Decision) {
 }
 
 // place decides, and returns the position of the gateway, or -1.
-func (v *View) place(r *Request, d *Decision) int {
-	var at, limit int
-	var reason Reason
-	var t terms
-	if r.Home == "" && r.Prefer == "" && len(r.Avoid) == 0 {
-		t = v.newcomer
-		slot, owner := v.ring.Locate(r.Member)
-		switch s := v.room(t.share); { // mostly one of the first two, which quick would find as well
-		case s.has(slot):
-			at, reason, limit = owner, Owner, t.share
-		case s.ringed > 0:
-			at, reason, limit = v.ring.At(s.next(slot)), Overflow, t.share
-		default:
-			at, reason, limit = v.quick(r, slot, owner, -1, t)
-		}
-	} else {
-		at, reason, limit, t = v.choose(r)
+func (v *View) place(r *Request, d *Decision) (at int) {
+	if r.Home != "" || r.Prefer != "" || len(r.Avoid) > 0 {
+		at, reason, limit, t := v.choose(r)
+		v.write(d, r, at, reason, limit, t)
+		return at
 	}
-	v.write(d, r, at, reason, limit, t)
+	// A newcomer: what choose and write come to, mostly with the first answer.
+	t, reason, limit := v.newcomer, Owner, v.newcomer.share
+	slot, at := v.ring.LocateHash(r.Member.Hash())
+	if s := v.room(limit); !s.has(slot, at) {
+		if s.ringed > 0 {
+			at, reason = v.layout.next(s, slot), Overflow
+		} else {
+			at, reason, limit = v.quick(r, slot, at, -1, t)
+		}
+	}
+	if at >= 0 {
+		*d = v.drafts[at]
+		d.Reason, d.Limit = reason, limit
+	}
+	d.Cap, d.Share, d.Version, d.Age = t.cap, t.share, v.version, v.age
 	return at
 }
 
@@ -186,7 +188,7 @@ func (v *View) quick(r *Request, slot, owner, prefer int, t terms) (at int, reas
 		}
 		s := v.room(limit)
 		if s.ringed > 0 {
-			if at = v.ring.At(s.next(slot)); at == owner {
+			if at = v.layout.next(s, slot); at == owner {
 				return at, Owner, limit
 			}
 			return at, Overflow, limit
@@ -197,7 +199,7 @@ func (v *View) quick(r *Request, slot, owner, prefer int, t terms) (at int, reas
 	}
 	switch s := &v.targets; {
 	case s.ringed > 0:
-		return v.ring.At(s.next(slot)), Full, t.cap
+		return v.layout.next(s, slot), Full, t.cap
 	case s.slotless > 0:
 		return v.slotless(s), Full, t.cap
 	default:

@@ -195,7 +195,7 @@ func (v *View) fit(id ring.GatewayID) bool {
 
 // draft is what a decision on g says whoever asks.
 func (v *View) draft(g *Gateway) Decision {
-	return Decision{Gateway: g.ID, Endpoint: g.Endpoint, Incarnation: g.Incarnation, Load: max(0, g.weighed(v.rivals))}
+	return Decision{Gateway: g.ID, Endpoint: g.Endpoint, Incarnation: g.Incarnation, Load: g.weighed(v.rivals)}
 }
 
 // put replaces the gateway at position i and keeps the sets right.
@@ -231,10 +231,10 @@ func (v *View) put(i int, g Gateway) {
 // sift takes the gateway into the sets, or out of them, as its load
 // changes; the load of one that is no target is unlimited.
 func (v *View) sift(i, before, after int) {
+	low, high := min(before, after), max(before, after)
 	for k := range v.rooms {
-		s := &v.rooms[k] // not in use: no load is below its limit
-		if had, has := before < s.limit, after < s.limit; had != has {
-			v.layout.flip(s, i, has)
+		if s := &v.rooms[k]; low < s.limit && s.limit <= high {
+			v.layout.flip(s, i, after < before)
 		}
 	}
 }
@@ -279,6 +279,7 @@ func (v *View) fill(s *room, limit int) {
 			v.layout.flip(s, i, true)
 		}
 	}
+	v.layout.catchUp(s)
 }
 
 // below reports whether g is of the set for the limit.

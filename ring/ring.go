@@ -106,22 +106,25 @@ func (r *Ring) Owner(m MemberID) (GatewayID, bool) {
 	if r == nil || len(r.table) == 0 {
 		return "", false
 	}
-	return r.ids[r.table[xxhash.Sum64String(string(m))%uint64(len(r.table))]], true
+	return r.ids[r.table[m.Hash()%uint64(len(r.table))]], true
 }
 
 // Slot returns m's slot, at least 0 and below [Ring.Slots]. It does not depend
 // on the gateways.
 func (r *Ring) Slot(m MemberID) int {
-	return int(xxhash.Sum64String(string(m)) % uint64(r.Slots()))
+	return int(m.Hash() % uint64(r.Slots()))
 }
 
 // Locate returns m's slot and the position of the gateway that owns it, or -1
 // if the ring is empty.
-func (r *Ring) Locate(m MemberID) (slot, owner int) {
+func (r *Ring) Locate(m MemberID) (slot, owner int) { return r.LocateHash(m.Hash()) }
+
+// LocateHash is [Ring.Locate] of the member with this [MemberID.Hash].
+func (r *Ring) LocateHash(hash uint64) (slot, owner int) {
 	if r == nil || len(r.table) == 0 {
-		return r.Slot(m), -1
+		return int(hash % uint64(r.Slots())), -1
 	}
-	slot = int(xxhash.Sum64String(string(m)) % uint64(len(r.table)))
+	slot = int(hash % uint64(len(r.table)))
 	return slot, int(r.table[slot])
 }
 

@@ -167,7 +167,7 @@ func (s *claims) put(rec *record, e Entry, first, r ref, borrowed bool) (changed
 	if first != 0 {
 		s.settle(first, -1)
 	}
-	name := hash(e.Member)
+	name := e.Member.Hash()
 	var before placement.Generation
 	if r != 0 {
 		if first == r {
@@ -203,7 +203,7 @@ func (s *claims) remove(rec *record, r ref) {
 	m := s.at(r).member
 	first := s.places[m]
 	s.settle(first, -1)
-	s.tally(rec, r, hash(m), -1)
+	s.tally(rec, r, m.Hash(), -1)
 	s.unlink(r)
 	if first = s.without(first, r); first == 0 {
 		delete(s.places, m)
@@ -295,5 +295,3 @@ func fingerprint(name uint64, g placement.Generation, held bool) uint64 {
 	}
 	return xxhash.Sum64(b[:])
 }
-
-func hash(m ring.MemberID) uint64 { return xxhash.Sum64String(string(m)) }

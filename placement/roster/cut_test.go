@@ -45,7 +45,7 @@ func onPages(t *testing.T, pages []Snapshot) map[ring.MemberID]Entry {
 		for _, e := range page.Entries {
 			got[e.Member] = e
 			entries++
-			digest += fingerprint(hash(e.Member), e.Generation, e.Held)
+			digest += fingerprint(e.Member.Hash(), e.Generation, e.Held)
 		}
 	}
 	require.Len(t, got, entries)

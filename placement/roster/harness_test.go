@@ -204,7 +204,7 @@ func audit(t *testing.T, r *Roster) {
 			require.False(t, seen[e.Member])
 			seen[e.Member] = true
 			listed++
-			digest += fingerprint(hash(e.Member), e.Generation, e.Held)
+			digest += fingerprint(e.Member.Hash(), e.Generation, e.Held)
 			if e.Held {
 				held++
 			} else {

@@ -454,7 +454,7 @@ func TestNumbers(t *testing.T) {
 		return Delta{Origin: origin(inc, to), From: from, Changes: []Change{{m, 1, op}}}
 	}
 	snapshot := func(inc placement.Incarnation, sequence uint64, m ring.MemberID) Message {
-		return Snapshot{Origin: origin(inc, sequence), Digest: fingerprint(hash(m), 1, false), Pages: 1, Entries: []Entry{{Member: m, Generation: 1}}}
+		return Snapshot{Origin: origin(inc, sequence), Digest: fingerprint(m.Hash(), 1, false), Pages: 1, Entries: []Entry{{Member: m, Generation: 1}}}
 	}
 	for _, row := range []struct {
 		name  string
