@@ -48,7 +48,7 @@ func TestAnswers(t *testing.T) {
 				for _, m := range few {
 					id := p(m)
 					require.Contains(t, f.ids, id)
-					if c.job == jobCapped && a.soft {
+					if c.job != jobOwner && a.soft {
 						continue
 					}
 					if c.job == jobOwner || c.full == 0 || c.full == 100 {
@@ -60,6 +60,67 @@ func TestAnswers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A place that is kept counts until it is given up, and once, however often the
+// member asks.
+func TestKeep(t *testing.T) {
+	for _, a := range alternatives {
+		if a.keep == nil || a.soft {
+			continue
+		}
+		t.Run(a.name, func(t *testing.T) {
+			f := newFleet(16, 90) // two have room, for one each
+			f.counts[3], f.loads["gw-3"] = limit-1, limit-1
+			f.live--
+			reserve, end, err := a.keep(f)
+			require.NoError(t, err)
+			first := reserve("a")
+			require.True(t, f.room(first), first)
+			require.Equal(t, first, reserve("a"), "asked again")
+			require.ElementsMatch(t, []string{"gw-3", "gw-15"}, []string{first, reserve("b")}, "the last with room")
+			end("a")
+			end("a")
+			end("nobody")
+			require.Equal(t, first, reserve("c"), "the only one with room")
+		})
+	}
+}
+
+// The list follows from the counts, whatever has happened to them.
+func TestFreeList(t *testing.T) {
+	f := newFleet(16, 0)
+	l := newFreeList(f)
+	for i := range f.ids {
+		l.inc(i * 7 % 16)
+	}
+	require.Empty(t, l.free)
+	require.Equal(t, 5, l.pick("gw-5", "m"), "nobody has room: the owner")
+	l.inc(5)
+	l.done(5)
+	require.Empty(t, l.free, "still at the cap")
+	for _, i := range []int{9, 2, 11} {
+		l.done(i)
+	}
+	l.done(2)
+	require.Equal(t, []int{2, 9, 11}, l.free, "each once")
+	l.inc(2)
+	require.Equal(t, 9, l.pick("gw-9", "m"))
+	require.Contains(t, l.free, l.pick("gw-5", "m"))
+	for _, i := range []int{0, 1, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 15} {
+		l.done(i)
+	}
+	require.Equal(t, newFreeList(f), l)
+}
+
+// Of two gateways both are drawn, and so the less loaded is taken.
+func TestTwoChoices(t *testing.T) {
+	f := newFleet(2, 50)
+	p, err := twoChoices(f)
+	require.NoError(t, err)
+	for range 1000 {
+		require.Equal(t, "gw-1", p("m"))
 	}
 }
 

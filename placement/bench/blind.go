@@ -19,12 +19,15 @@ func leastLoaded(f *fleet) (place, error) {
 	}, nil
 }
 
-// twoChoices draws two gateways and takes the less loaded.
+// twoChoices draws two different gateways and takes the less loaded.
 func twoChoices(f *fleet) (place, error) {
 	n := uint64(len(f.ids))
 	return func(string) string {
 		draw := rand.Uint64() // one draw, two numbers
-		a, b := draw>>32*n>>32, draw&0xffffffff*n>>32
+		a, b := draw>>32*n>>32, draw&0xffffffff*(n-1)>>32
+		if b >= a {
+			b++ // of the others
+		}
 		if f.counts[b] < f.counts[a] {
 			a = b
 		}

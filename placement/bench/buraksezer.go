@@ -59,22 +59,24 @@ func buraksezerCapped(f *fleet) (place, error) {
 	return func(member string) string { return withRoom(c, f.loads, member) }, err
 }
 
-func buraksezerReserve(f *fleet) (place, error) {
+func buraksezerKeep(f *fleet) (place, func(string), error) {
 	c, err := buraksezerOf(f.ids)
 	var mu sync.Mutex
 	loads := maps.Clone(f.loads)
 	where := make(map[string]string)
+	end := func(member string) {
+		if id, ok := where[member]; ok {
+			loads[id]--
+			delete(where, member)
+		}
+	}
 	return func(member string) string {
 		mu.Lock()
+		end(member)
 		id := withRoom(c, loads, member)
 		loads[id]++
 		where[member] = id
 		mu.Unlock()
-
-		mu.Lock()
-		loads[where[member]]--
-		delete(where, member)
-		mu.Unlock()
 		return id
-	}, err
+	}, func(member string) { mu.Lock(); end(member); mu.Unlock() }, err
 }

@@ -7,25 +7,47 @@ import (
 	"testing"
 )
 
-// cell is one place of the tables: who does what, in which fleet.
+// cell is one place of the tables: who does what, in which fleet. A column is a cell of nobody.
 type cell struct {
 	impl, job      string
 	gateways, full int
 }
 
-// cells returns every cell, those of one fleet together. What looks at no
-// loads is measured once for all of them, in the fleet that is nowhere full.
+// columns returns the columns of the tables of n gateways. What looks at no
+// loads is measured once for all fills, in the fleet that is nowhere full.
+func columns(n int) []cell {
+	all := []cell{{job: jobOwner, gateways: n}}
+	for _, job := range []string{jobCapped, jobReserve} {
+		for _, percent := range percents {
+			all = append(all, cell{job: job, gateways: n, full: percent})
+		}
+	}
+	return all
+}
+
+// of is the cell of a column that is this one's.
+func (c cell) of(impl string) cell {
+	c.impl = impl
+	return c
+}
+
+// cells returns those of a column.
+func (c cell) cells() []cell {
+	var all []cell
+	for _, a := range alternatives {
+		if a.make(c.job) != nil {
+			all = append(all, c.of(a.name))
+		}
+	}
+	return all
+}
+
+// cells returns every cell.
 func cells() []cell {
 	var all []cell
 	for _, n := range sizes {
-		for _, percent := range percents {
-			for _, job := range []string{jobOwner, jobCapped, jobReserve} {
-				for _, a := range alternatives {
-					if a.make(job) != nil && (job != jobOwner || percent == 0) {
-						all = append(all, cell{impl: a.name, job: job, gateways: n, full: percent})
-					}
-				}
-			}
+		for _, column := range columns(n) {
+			all = append(all, column.cells()...)
 		}
 	}
 	return all

@@ -109,38 +109,43 @@ func circleOwner(f *fleet) (place, error) { return newCircle(f).Get, nil }
 
 func circleCapped(f *fleet) (place, error) { return newCircle(f).GetLeast, nil }
 
-func circleReserve(f *fleet) (place, error) {
+func circleKeep(f *fleet) (place, func(string), error) {
 	c := newCircle(f)
-	var kept keeper
+	var kept records
+	end := func(member string) {
+		if id, ok := kept.end(member); ok {
+			c.Done(id)
+		}
+	}
 	return func(member string) string {
+		end(member)
 		id := c.GetLeast(member)
 		c.Inc(id)
 		kept.keep(member, id)
-		c.Done(kept.end(member))
 		return id
-	}, nil
+	}, end, nil
 }
 
-// keeper remembers who was placed where, as one must in order to count them
+// records say who was placed where, as one must know in order to count them
 // out again; ours does so itself. The zero value is empty.
-type keeper struct {
+type records struct {
 	mu    sync.Mutex
 	where map[string]string
 }
 
-func (k *keeper) keep(member, id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.where == nil {
-		k.where = make(map[string]string)
+func (r *records) keep(member, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.where == nil {
+		r.where = make(map[string]string)
 	}
-	k.where[member] = id
+	r.where[member] = id
 }
 
-func (k *keeper) end(member string) string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	id := k.where[member]
-	delete(k.where, member)
-	return id
+func (r *records) end(member string) (id string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, ok = r.where[member]
+	delete(r.where, member)
+	return id, ok
 }

@@ -46,13 +46,11 @@ func evenringPlace(f *fleet) (place, error) {
 	}, err
 }
 
-func evenringReserve(f *fleet) (place, error) {
+func evenringKeep(f *fleet) (place, func(string), error) {
 	p, err := picture(f)
 	book := placement.NewBook(p)
 	expires := time.Unix(1, 0)
 	return func(member string) string {
-		d := book.Reserve(placement.Request{Member: ring.MemberID(member)}, expires)
-		book.End(ring.MemberID(member))
-		return string(d.Gateway)
-	}, err
+		return string(book.Reserve(placement.Request{Member: ring.MemberID(member)}, expires).Gateway)
+	}, func(member string) { book.End(ring.MemberID(member)) }, err
 }

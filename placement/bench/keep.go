@@ -10,16 +10,18 @@ import (
 	"strings"
 )
 
-// keep writes the samples, as benchstat reads them, and the tables into a directory. The
-// files are named after the platform.
-func keep(dir, header string, samples []sample, tables string) error {
+// keep writes the samples, as benchstat reads them and in the order in which they were taken,
+// and the tables into a directory. The files are named after the platform.
+func keep(dir, header string, pairs []pair, tables string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	var b strings.Builder
 	b.WriteString(header)
-	for _, s := range samples {
-		fmt.Fprintf(&b, "%v-%d\t%v\t%s\n", s.cell, runtime.GOMAXPROCS(0), s.result, s.result.MemString())
+	for _, p := range pairs {
+		for _, s := range []sample{p.ours, p.theirs} {
+			fmt.Fprintf(&b, "%v-%d\t%v\t%s\n", s.cell, runtime.GOMAXPROCS(0), s.result, s.result.MemString())
+		}
 	}
 	base := filepath.Join(dir, runtime.GOOS+"-"+runtime.GOARCH)
 	if err := os.WriteFile(base+".txt", []byte(b.String()), 0o644); err != nil {

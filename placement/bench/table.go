@@ -4,16 +4,20 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-const legend = `Nanoseconds for one decision, and how many times what evenring takes for the same.
+const legend = `Nanoseconds for one decision, and how many times what evenring takes for the same: the fastest
+of several samples each, those of evenring taken right before those of the other.
 owner     whose is the member, loads left out
 full=F    a gateway below the cap, where F percent have no room left
 reserve   that, and the member counted in and out again, for many goroutines
+floor     no alternative: a hash of the ID, a remainder and an array read, in reserve an
+          atomic add and subtract as well; what goes by the member cannot take less
 -         it cannot do that
-(blind)   does not go by the member: not what a ring is for, and not compared in -check
+(blind)   does not go by the member: not what a ring is for, and nothing is claimed of it
 (soft)    may choose a full gateway although another has room
 `
 
@@ -22,14 +26,10 @@ func (f figures) tables() string {
 	var b strings.Builder
 	b.WriteString(legend)
 	for _, n := range sizes {
-		var decide, counting []cell
-		decide = append(decide, cell{job: jobOwner, gateways: n})
-		for _, percent := range percents {
-			decide = append(decide, cell{job: jobCapped, gateways: n, full: percent})
-			counting = append(counting, cell{job: jobReserve, gateways: n, full: percent})
-		}
-		f.table(&b, fmt.Sprintf("gateways=%d", n), decide)
-		f.table(&b, fmt.Sprintf("gateways=%d reserve", n), counting)
+		all := columns(n)
+		reserving := slices.IndexFunc(all, func(c cell) bool { return c.job == jobReserve })
+		f.table(&b, fmt.Sprintf("gateways=%d", n), all[:reserving])
+		f.table(&b, fmt.Sprintf("gateways=%d reserve", n), all[reserving:])
 	}
 	return b.String()
 }
@@ -47,15 +47,10 @@ func (f figures) table(b *strings.Builder, title string, columns []cell) {
 	for _, a := range alternatives {
 		row, measured := make([]string, len(columns)), false
 		for i, c := range columns {
-			c.impl = a.name
-			ns, ratio := "-", ""
-			if figure, ok := f[c]; ok {
-				measured, ns = true, short(figure)
+			row[i] = entry("-", "")
+			if g, ok := f[c.of(a.name)]; ok {
+				row[i], measured = entry(short(g.ns), short(g.ratio())+"x"), true
 			}
-			if r, ok := f.ratio(c); ok {
-				ratio = short(r) + "x"
-			}
-			row[i] = entry(ns, ratio)
 		}
 		if measured {
 			fmt.Fprintln(b, line(a.label(), row))
@@ -72,6 +67,9 @@ func line(label string, entries []string) string {
 // label is the name in a table, and what is to be known of it.
 func (a alternative) label() string {
 	label := a.name
+	if label == floor {
+		return label
+	}
 	if !a.keyed {
 		label += " (blind)"
 	}
