@@ -30,5 +30,6 @@ type Answer struct {
 	Gateway ring.GatewayID // who answers
 	Yes     bool           // a place is kept
 	State   State          // of the one who answers; only Ready says yes
+	Limit   int            // of a no: the limit below which it would have room, for it knows of more who are live; 0: under none
 	Reports []Report       // what it knows, its own counts included
 }

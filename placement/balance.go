@@ -11,15 +11,15 @@ import (
 )
 
 // Balance tells how even a fleet is, in whole supervisors. Only placeable
-// gateways count. The zero value is that of a fleet without any.
+// gateways count; with none of them there is nobody to serve.
 type Balance struct {
-	Gateways int
-	Total    int // supervisors on them
-	Most     int // on the fullest
-	Fewest   int // on the emptiest
-	Emptiest ring.GatewayID
-	Skew     float64 // Most over the mean; 1 is even, and what nobody to serve is called
-	Moves    int     // the fewest that leave no two of them more than one apart
+	Gateways int            `json:"gateways"`
+	Total    int            `json:"total"`    // supervisors on them
+	Most     int            `json:"most"`     // on the fullest
+	Fewest   int            `json:"fewest"`   // on the emptiest
+	Emptiest ring.GatewayID `json:"emptiest"` // of several the last of the view; empty: there is no gateway
+	Skew     float64        `json:"skew"`     // Most over the mean; 1 is even, and what nobody to serve is called
+	Moves    int            `json:"moves"`    // the fewest that leave no two of them more than one apart; 0 exactly if it is even
 }
 
 // Even reports whether no two gateways are more than one apart: as even as
@@ -29,11 +29,15 @@ func (b Balance) Even() bool { return b.Most-b.Fewest <= 1 }
 
 // String renders the report in one line.
 func (b Balance) String() string {
-	if b.Even() {
-		return fmt.Sprintf("even: %d supervisors on %d gateways, %d to %d each", b.Total, b.Gateways, b.Fewest, b.Most)
+	fleet := plural(b.Total, "supervisor", "supervisors") + " on " + plural(b.Gateways, "gateway", "gateways")
+	if b.Gateways == 0 {
+		return "even: " + fleet
 	}
-	return fmt.Sprintf("skewed: %d supervisors on %d gateways, %d to %d each, the fullest has %.2f times the mean; %s is the emptiest; %d moves would make it even",
-		b.Total, b.Gateways, b.Fewest, b.Most, b.Skew, b.Emptiest, b.Moves)
+	fleet += fmt.Sprintf(", %d to %d each, max/mean %.2f, emptiest %s", b.Fewest, b.Most, b.Skew, word(string(b.Emptiest)))
+	if b.Even() {
+		return "even: " + fleet
+	}
+	return "skewed: " + fleet + "; " + plural(b.Moves, "move", "moves") + " would make it even"
 }
 
 // Balance measures how even the fleet is.
@@ -45,7 +49,7 @@ func (v *View) Balance() Balance {
 		}
 	}
 	if len(on) == 0 {
-		return Balance{}
+		return Balance{Skew: 1}
 	}
 	slices.SortStableFunc(on, func(a, b Gateway) int { return cmp.Compare(b.Load(), a.Load()) })
 	b := Balance{

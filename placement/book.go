@@ -29,21 +29,18 @@ func NewBook(p Picture) *Book {
 
 // Reserve decides where the member belongs and keeps the place until [Book.End] or
 // [Book.Expire]; it counts meanwhile for the gateway and, if it is a newcomer, among the live, as often as there are rivals. One member has one place: who is
-// placed again keeps it if there is still room for it, and gives it up otherwise. Nothing is kept if the decision is Nowhere.
+// placed again gives it up first, and its walk begins there unless r.Prefer says where, so that it keeps it while there is room. Nothing is kept if the decision is Nowhere.
 func (b *Book) Reserve(r Request, expires time.Time) (d Decision) {
 	b.mu.Lock()
-	b.count()
-	newcomer := r.Home == ""
-	p := b.ledger.promises[r.Member]
-	if p != nil && newcomer {
-		r.Home, r.Promised = p.gateway, true
-	}
-	at := b.view.place(&r, &d)
-	if p != nil {
+	if p := b.ledger.promises[r.Member]; p != nil {
+		if r.Prefer == "" {
+			r.Prefer = p.gateway
+		}
 		b.ledger.end(r.Member, p)
 	}
-	if at >= 0 {
-		b.ledger.put(r.Member, at, d.Gateway, newcomer, expires)
+	b.count()
+	if at := b.view.place(&r, &d); at >= 0 {
+		b.ledger.put(r.Member, at, d.Gateway, r.Home == "", expires)
 	}
 	b.mu.Unlock()
 	return d

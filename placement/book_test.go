@@ -4,6 +4,7 @@ package placement_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -61,6 +62,51 @@ func TestBookKeepsPlaces(t *testing.T) {
 	require.Equal(t, 10, b.View().Live())
 	var nobody placement.Picture
 	require.Equal(t, placement.Nowhere, placement.NewBook(nobody).Reserve(placement.Request{Member: "m"}, now).Reason)
+}
+
+// Who is placed again has a place already: it does not stand in its own way, whether it is counted
+// somewhere or not.
+func TestBookPlacesAgain(t *testing.T) {
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		loads := make([]int, 2+rnd.IntN(4))
+		for i := range loads {
+			loads[i] = rnd.IntN(4)
+		}
+		all := gateways(loads...)
+		live := 0
+		for _, n := range loads {
+			live += n
+		}
+		b := placement.NewBook(placement.Picture{Self: "A", Ring: circle(t, all), Gateways: all, Live: live, Rivals: 1 + rnd.IntN(3)})
+		for i := range 30 {
+			q := placement.Request{Member: ring.MemberID(fmt.Sprint("m", i))}
+			if home := rnd.IntN(len(all)); rnd.IntN(2) == 0 && loads[home] > 0 {
+				q.Home = all[home].ID
+			}
+			first := b.Reserve(q, time.Unix(1, 0))
+			shown := b.View()
+			for range 3 {
+				again := b.Reserve(q, time.Unix(1, 0))
+				require.Equal(t, first.Gateway, again.Gateway, "seed %d: %+v, then %+v", seed, first, again)
+				require.Equal(t, first.Cap, again.Cap, "it counts among the live once")
+			}
+			require.Equal(t, slices.Collect(shown.Gateways()), slices.Collect(b.View().Gateways()), "and at its gateway once")
+		}
+	}
+
+	// It was promised a place as a newcomer, and by now it is counted there.
+	all := gateways(0, 2)
+	b := placement.NewBook(placement.Picture{Self: "A", Ring: circle(t, all), Gateways: all, Live: 2})
+	m := ownedBy(t, "A", all)
+	require.Equal(t, ring.GatewayID("A"), b.Reserve(placement.Request{Member: m}, time.Unix(1, 0)).Gateway)
+	b.Set(gateways(1, 2)[0])
+	b.SetLive(3)
+	d := b.Reserve(placement.Request{Member: m, Home: "A"}, time.Unix(1, 0))
+	require.Equal(t, ring.GatewayID("A"), d.Gateway)
+	require.Equal(t, 2, d.Cap)
+	require.Zero(t, d.Load)
+	require.Equal(t, 3, b.View().Live())
 }
 
 func ExampleBook() {

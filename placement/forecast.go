@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"strconv"
 
 	"github.com/evenring/evenring/ring"
 )
@@ -17,89 +17,108 @@ type forecast struct {
 	view    *View
 	on      map[ring.GatewayID][]*resident
 	waiting []*resident
-	all     []*resident // in the order in which they came, those who left included
-	names   map[ring.MemberID]bool
-	gone    map[ring.GatewayID]departed
+	all     []*resident               // in the order in which they came, those who left included
+	named   map[ring.MemberID]bool    // whose names are not made up
+	gone    map[ring.GatewayID]string // the endpoints of those that are no longer in the fleet
 	seated  int
 	arrived int         // the next newcomer's number
 	newest  Incarnation // of any gateway so far
 
-	moved     int              // since the step began
-	restarted []ring.GatewayID // those that were stopped and then started, in the order of their starts
+	moved   int              // since the step began
+	unknown []ring.GatewayID // whose load was not known at the start
+	gaps    gaps
 }
 
 // resident is one supervisor.
 type resident struct {
-	id        ring.MemberID
-	last      ring.GatewayID // who served it last; empty: nobody yet
-	moves     int
-	displaced bool // by a stop or a crash, and not settled since
+	id    ring.MemberID
+	last  ring.GatewayID // who served it last; empty: nobody yet
+	from  ring.GatewayID // who served it before that one; empty: nobody that is known
+	moves int
 }
 
-// departed is a gateway that is no longer in the fleet.
-type departed struct {
-	endpoint string
-	crashed  bool
-}
+// newcomers is what the made-up names of those who arrive begin with.
+const newcomers = "arrival"
 
 // newForecast takes the fleet from a view. Whoever counts for a gateway is
 // attached to it: held, reserved or promised, it will be by the time that a plan begins.
 func newForecast(v *View, who map[ring.GatewayID][]ring.MemberID) (*forecast, error) {
 	f := &forecast{
-		on: make(map[ring.GatewayID][]*resident), names: make(map[ring.MemberID]bool), gone: make(map[ring.GatewayID]departed),
+		on: make(map[ring.GatewayID][]*resident), named: make(map[ring.MemberID]bool), gone: make(map[ring.GatewayID]string),
 	}
 	for id := range who {
 		if v.position(id) < 0 {
-			return nil, fmt.Errorf("placement: members are named of gateway %q, which the view does not have", id)
+			return nil, fmt.Errorf("members are named of gateway %q, which the view does not have", id)
 		}
 	}
 	gateways := slices.Clone(v.gateways)
 	for i := range gateways {
 		g := &gateways[i]
-		for _, m := range who[g.ID] {
-			if f.names[m] {
-				return nil, fmt.Errorf("placement: member %q is named twice", m)
-			}
-			f.names[m] = true
-		}
-	}
-	for i := range gateways {
-		g := &gateways[i]
-		f.newest = max(f.newest, g.Incarnation)
 		n := 0
 		if g.Known {
 			n = max(0, g.weighed(1))
 		}
-		members, told := who[g.ID]
-		if told {
+		if members, told := who[g.ID]; told {
+			g.Known = true
 			n = len(members)
+			for _, m := range members {
+				if f.named[m] {
+					return nil, fmt.Errorf("member %q is named twice", m)
+				}
+				f.named[m] = true
+			}
 		}
+		if !g.Known {
+			f.unknown = append(f.unknown, g.ID)
+		}
+		if err := f.room(n); err != nil {
+			return nil, err
+		}
+		g.Counts = Counts{Incarnation: g.Incarnation, Sequence: g.Sequence, Attached: n}
+		g.Promised = 0
+		f.newest = max(f.newest, g.Incarnation)
+		f.seated += n
+	}
+	f.all = make([]*resident, 0, f.seated)
+	for i := range gateways {
+		g := &gateways[i]
+		members, told := who[g.ID]
 		next := 0
-		for k := range n {
+		here := make([]*resident, 0, g.Attached)
+		for k := range g.Attached {
 			var m ring.MemberID
 			if told {
 				m = members[k]
 			} else {
 				m = f.name(g.ID, &next)
 			}
-			f.on[g.ID] = append(f.on[g.ID], f.add(m, g.ID))
+			here = append(here, f.add(m, g.ID))
 		}
-		g.Counts = Counts{Incarnation: g.Incarnation, Sequence: g.Sequence, Attached: n}
-		g.Promised = 0
-		f.seated += n
+		f.on[g.ID] = here
+		if g.ID == newcomers {
+			f.arrived = next
+		}
 	}
 	f.view = v
 	f.redraw(v.ring, gateways)
+	f.gaps.enough = f.view.placeable
 	return f, nil
+}
+
+// room reports whether there may be n supervisors more.
+func (f *forecast) room(n int) error {
+	if n > MaxPredicted-max(f.seated, len(f.all)) {
+		return fmt.Errorf("there are more than %d supervisors in all, which is the limit", MaxPredicted)
+	}
+	return nil
 }
 
 // name makes up a name from the next number that is not taken.
 func (f *forecast) name(from ring.GatewayID, next *int) ring.MemberID {
 	for {
-		m := ring.MemberID(fmt.Sprint(from, "/", *next))
+		m := ring.MemberID(string(from) + "/" + strconv.Itoa(*next))
 		*next++
-		if !f.names[m] {
-			f.names[m] = true
+		if !f.named[m] {
 			return m
 		}
 	}
@@ -155,7 +174,7 @@ func (f *forecast) stop(ids []ring.GatewayID) error {
 			f.displace(r, Request{Member: r.id, Home: id, Avoid: []ring.GatewayID{id}, Prefer: youngest})
 		}
 	}
-	f.remove(ids, false)
+	f.remove(ids)
 	return nil
 }
 
@@ -171,13 +190,12 @@ func (f *forecast) crash(ids []ring.GatewayID) error {
 	for _, r := range byID(lost) {
 		f.displace(r, Request{Member: r.id, Home: r.last, Avoid: []ring.GatewayID{r.last}})
 	}
-	f.remove(ids, true)
+	f.remove(ids)
 	return nil
 }
 
 // displace places somebody whose gateway goes.
 func (f *forecast) displace(r *resident, q Request) {
-	r.displaced = true
 	d := f.view.Place(q)
 	f.count(q.Home, -1)
 	if d.Gateway == "" {
@@ -189,17 +207,18 @@ func (f *forecast) displace(r *resident, q Request) {
 }
 
 // remove takes gateways out of the fleet, and whoever is still listed there.
-func (f *forecast) remove(ids []ring.GatewayID, crashed bool) {
+func (f *forecast) remove(ids []ring.GatewayID) {
 	var rest []Gateway
 	for _, g := range f.view.gateways {
 		if slices.Contains(ids, g.ID) {
 			delete(f.on, g.ID)
-			f.gone[g.ID] = departed{endpoint: g.Endpoint, crashed: crashed}
+			f.gone[g.ID] = g.Endpoint
 			continue
 		}
 		rest = append(rest, g)
 	}
 	f.redraw(f.view.ring.Without(ids...), rest)
+	f.gaps.closed()
 }
 
 func (f *forecast) start(ids []ring.GatewayID) error {
@@ -209,14 +228,14 @@ func (f *forecast) start(ids []ring.GatewayID) error {
 	var up []Gateway
 	for _, id := range ids {
 		g, here := f.view.Gateway(id)
-		before, gone := f.gone[id]
+		endpoint, gone := f.gone[id]
 		switch {
 		case here && g.State != Starting:
 			return fmt.Errorf("gateway %q has not stopped", id)
 		case !here && !gone:
 			return fmt.Errorf("%w; one that is new joins", unknown(id))
 		case gone:
-			g = Gateway{ID: id, Endpoint: before.endpoint}
+			g = Gateway{ID: id, Endpoint: endpoint}
 		}
 		up = append(up, g)
 	}
@@ -224,9 +243,6 @@ func (f *forecast) start(ids []ring.GatewayID) error {
 		return err
 	}
 	for _, id := range ids {
-		if before, gone := f.gone[id]; gone && !before.crashed {
-			f.restarted = append(f.restarted, id)
-		}
 		delete(f.gone, id)
 	}
 	return nil
@@ -265,6 +281,7 @@ func (f *forecast) open(up []Gateway) error {
 	if err != nil {
 		return err
 	}
+	f.gaps.opened(ids, f.view.placeable)
 	rest := slices.DeleteFunc(slices.Clone(f.view.gateways), func(g Gateway) bool { return slices.Contains(ids, g.ID) })
 	f.redraw(circle, append(rest, up...))
 	waiting := f.waiting
@@ -279,8 +296,11 @@ func (f *forecast) arrive(s Arrive) error {
 	if s.Count < 0 {
 		return errors.New("it is negative")
 	}
+	if err := f.room(s.Count); err != nil {
+		return err
+	}
 	for range s.Count {
-		f.welcome(f.add(f.name("arrival", &f.arrived), ""))
+		f.welcome(f.add(f.name(newcomers, &f.arrived), ""))
 	}
 	return nil
 }
@@ -335,6 +355,7 @@ func (f *forecast) leave(s Leave) error {
 		f.on[id] = stay
 		f.count(id, len(stay)-len(here))
 		f.live(len(stay) - len(here))
+		f.gaps.left(id, len(here)-len(stay))
 	}
 	return nil
 }
@@ -343,23 +364,35 @@ func (f *forecast) settle(s Settle) error {
 	if s.Budget < 0 {
 		return errors.New("its budget is negative")
 	}
-	for _, t := range f.view.Settle(cmp.Or(s.Budget, math.MaxInt)) {
-		here := byID(f.on[t.From])
-		slices.SortStableFunc(here, func(a, b *resident) int {
-			switch {
-			case a.displaced == b.displaced:
-				return 0
-			case a.displaced:
-				return -1
-			default:
-				return 1
+	if Unrest(f.view.gateways) != "" {
+		return nil
+	}
+	type house struct {
+		leavers Leavers
+		here    map[ring.MemberID]*resident
+	}
+	all := sides(f.view.gateways)
+	givers := make([]*house, len(all))
+	settle(all, s.Budget, func(from, to int) {
+		h := givers[from]
+		if h == nil { // the first that it gives
+			h = &house{here: make(map[ring.MemberID]*resident)}
+			for _, r := range byID(f.on[all[from].id]) {
+				h.leavers.Add(r.id, r.from)
+				h.here[r.id] = r
 			}
-		})
-		f.on[t.From] = here[t.Count:]
-		f.count(t.From, -t.Count)
-		for _, r := range here[:t.Count] {
-			r.displaced = false
-			f.seat(r, t.To)
+			givers[from] = h
+		}
+		m, _ := h.leavers.Take(all[to].id)
+		r := h.here[m]
+		delete(h.here, m)
+		f.count(all[from].id, -1)
+		f.seat(r, all[to].id)
+	})
+	for i, h := range givers {
+		if h != nil {
+			id := all[i].id
+			f.on[id] = slices.DeleteFunc(f.on[id], func(r *resident) bool { return h.here[r.id] == nil })
 		}
 	}
 	return nil
@@ -371,7 +404,10 @@ func (f *forecast) seat(r *resident, id ring.GatewayID) {
 		r.moves++
 		f.moved++
 	}
-	r.last = id
+	r.last, r.from = id, r.last
+	if r.from == id { // it is there anew
+		r.from = ""
+	}
 	f.on[id] = append(f.on[id], r)
 	f.count(id, +1)
 }
@@ -415,7 +451,7 @@ func unknown(id ring.GatewayID) error { return fmt.Errorf("gateway %q is unknown
 // distinct reports whether it is any gateways, each once.
 func distinct(ids []ring.GatewayID) error {
 	if len(ids) == 0 {
-		return errors.New("it names no gateway")
+		return errNoGateway
 	}
 	for i, id := range ids {
 		if slices.Contains(ids[:i], id) {

@@ -50,16 +50,25 @@ func ParseState(text string) State {
 	return Starting
 }
 
+// MarshalText implements [encoding.TextMarshaler].
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler], as [ParseState] has it: it never fails.
+func (s *State) UnmarshalText(text []byte) error {
+	*s = ParseState(string(text))
+	return nil
+}
+
 // Counts are one gateway's own figures at one moment. Only the gateway they
 // speak of makes them; others pass them on. Of two Counts of one gateway the
 // Newer is right, whatever way it came.
 type Counts struct {
-	Incarnation Incarnation // of the gateway that counted
-	Sequence    uint64      // grows with every change of the figures below, within one incarnation
+	Incarnation Incarnation `json:"incarnation,string"` // of the gateway that counted
+	Sequence    uint64      `json:"sequence,string"`    // grows with every change of the figures below, within one incarnation
 
-	Attached int // supervisors with a stream here
-	Held     int // supervisors whose stream broke uncleanly and who are still expected back
-	Reserved int // places kept for supervisors that are neither attached nor held here
+	Attached int `json:"attached"` // supervisors with a stream here
+	Held     int `json:"held"`     // supervisors whose stream broke uncleanly and who are still expected back
+	Reserved int `json:"reserved"` // places kept for supervisors that are neither attached nor held here
 }
 
 // Load is what counts against the cap: everybody who has a place. Figures that
@@ -77,14 +86,14 @@ func (c Counts) Newer(d Counts) bool {
 // Gateway is one gateway as the placing one sees it. The zero value is not
 // placeable.
 type Gateway struct {
-	ID       ring.GatewayID
-	Endpoint string // the peer endpoint; empty: cannot be dialled, so never a target
-	State    State
-	Suspect  bool // believed lost before its time-to-live has run out
-	Known    bool // Counts are known; unknown is not zero
-	Counts        // what the gateway itself said, less those who are known to be served elsewhere by now
+	ID       ring.GatewayID `json:"id"`
+	Endpoint string         `json:"endpoint"` // the peer endpoint; empty: cannot be dialled, so never a target
+	State    State          `json:"state"`
+	Suspect  bool           `json:"suspect"` // believed lost before its time-to-live has run out
+	Known    bool           `json:"known"`   // Counts are known; unknown is not zero
+	Counts                  // what the gateway itself said, less those who are known to be served elsewhere by now
 
-	Promised int // places that the one who looks has promised here without asking, and whose members have not shown up (see [Ledger])
+	Promised int `json:"promised"` // places that the one who looks has promised here without asking, and whose members have not shown up (see [Ledger])
 }
 
 // Placeable reports whether the gateway may be given a supervisor: ready, not
@@ -92,12 +101,30 @@ type Gateway struct {
 // question of its endpoint, and does not matter for the gateway itself.)
 func (g Gateway) Placeable() bool { return g.State == Ready && !g.Suspect && g.Known }
 
-// condition is a word on whether it is placeable, or why it is not.
-func (g Gateway) condition() string {
+// unfit says why it is not placeable.
+func (g Gateway) unfit() Why {
+	silent := g.State == Starting && g.Incarnation == 0 // nothing was ever heard of it
 	switch {
 	case g.Suspect:
+		return WhySuspect
+	case g.State == Draining:
+		return WhyDraining
+	case g.State == Ready, silent && !g.Known:
+		return WhyUnheard
+	default:
+		return WhyStarting
+	}
+}
+
+// condition is a word on whether it is placeable, or why it is not.
+func (g Gateway) condition() string {
+	if g.Placeable() {
+		return g.State.String()
+	}
+	switch g.unfit() {
+	case WhySuspect:
 		return "suspect"
-	case g.State == Ready && !g.Known:
+	case WhyUnheard:
 		return "unknown"
 	default:
 		return g.State.String()

@@ -13,28 +13,28 @@ import (
 
 // Request asks where one member belongs.
 type Request struct {
-	Member   ring.MemberID
-	Home     ring.GatewayID   // whose counts include this member already; empty: it is a newcomer
-	Held     bool             // it is on hold there: its stream broke
-	Promised bool             // it is not counted there yet, but one of those promised
-	Prefer   ring.GatewayID   // where the walk begins; empty: at Home
-	Avoid    []ring.GatewayID // never these
+	Member   ring.MemberID    `json:"member"`
+	Home     ring.GatewayID   `json:"home,omitempty"`     // whose counts include this member already; empty: it is a newcomer
+	Held     bool             `json:"held,omitempty"`     // it is on hold there: its stream broke
+	Promised bool             `json:"promised,omitempty"` // it is not counted there yet, but one of those promised
+	Prefer   ring.GatewayID   `json:"prefer,omitempty"`   // where the walk begins; empty: at Home
+	Avoid    []ring.GatewayID `json:"avoid,omitempty"`    // never these
 }
 
 // Decision is where a member belongs, and why. The zero value is Nowhere.
 type Decision struct {
-	Gateway     ring.GatewayID // empty exactly if Reason is Nowhere
-	Endpoint    string
-	Incarnation Incarnation
-	Reason      Reason
+	Gateway     ring.GatewayID `json:"gateway"` // empty exactly if Reason is Nowhere
+	Endpoint    string         `json:"endpoint"`
+	Incarnation Incarnation    `json:"incarnation,string"`
+	Reason      Reason         `json:"reason"`
 
-	Cap   int // even share of the live supervisors, rounded up, the newcomer counted once
-	Share int // the same, rounded down
-	Limit int // the step that decided: the gateway had room because its load was below this. At Full: the cap
-	Load  int // the gateway's load as seen, this member left out
+	Cap   int `json:"cap"`   // even share of the live supervisors, rounded up, the newcomer counted once
+	Share int `json:"share"` // the same, rounded down
+	Limit int `json:"limit"` // the step that decided: the gateway had room because its load was below this. At Full: the cap
+	Load  int `json:"load"`  // the gateway's load as seen, this member left out
 
-	Version uint64        // of the view
-	Age     time.Duration // of the view
+	Version uint64        `json:"version,string"` // of the view
+	Age     time.Duration `json:"age_ns"`         // of the view
 }
 
 // terms are the two steps of room.

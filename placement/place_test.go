@@ -105,7 +105,7 @@ func TestPlace(t *testing.T) {
 		{name: "unknown is not zero", loads: []int{3, 0}, change: []func([]placement.Gateway){set(1, func(g *placement.Gateway) { g.Known = false })}, owner: "B", want: "A", reason: placement.Overflow, cap: 4},
 		{name: "S33: no endpoint, never a target", loads: []int{3, 0}, change: []func([]placement.Gateway){set(1, func(g *placement.Gateway) { g.Endpoint = "" })}, owner: "B", want: "A", reason: placement.Full, cap: 2},
 		{name: "the one who looks needs no endpoint", loads: []int{0, 3}, change: []func([]placement.Gateway){set(0, func(g *placement.Gateway) { g.Endpoint = "" })}, owner: "B", want: "A", reason: placement.Overflow, cap: 2},
-		{name: "S2: only placeable gateways divide, everybody who is live counts", loads: []int{2, 2, 2}, change: []func([]placement.Gateway){set(2, func(g *placement.Gateway) { g.State = placement.Draining })}, owner: "A", want: "A", reason: placement.Owner, cap: 4},
+		{name: "only placeable gateways divide, everybody who is live counts", loads: []int{2, 2, 2}, change: []func([]placement.Gateway){set(2, func(g *placement.Gateway) { g.State = placement.Draining })}, owner: "A", want: "A", reason: placement.Owner, cap: 4},
 		{name: "S9: nobody at all", loads: nil, reason: placement.Nowhere},
 		{name: "S8: only one, and it is to be avoided", loads: []int{0}, owner: "A", avoid: []ring.GatewayID{"A", "A", "stranger"}, reason: placement.Nowhere},
 	} {

@@ -3,6 +3,7 @@
 package placement
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,45 +13,87 @@ import (
 	"github.com/evenring/evenring/ring"
 )
 
-// Prediction is what a plan comes to. The zero value is that of no plan for no fleet.
+// MaxPredicted is how many supervisors [Predict] takes at most, those who come in the course
+// of the plan included. Each takes 100 to 300 bytes.
+const MaxPredicted = 10_000_000
+
+// Prediction is what a plan comes to. The zero value is that of no plan for no
+// fleet. In JSON a step is its text.
 type Prediction struct {
-	Before   Outcome               // the fleet before the first step
-	Steps    []Outcome             // the fleet after each step, in order
-	Moves    []int                 // Moves[n] is how many supervisors changed gateway n times; the last is not 0
-	Movers   map[ring.MemberID]int // those who did, and how often
-	Warnings []string              // what an operator should know beforehand
+	Before   Outcome               `json:"before"`   // the fleet before the first step
+	Steps    []Outcome             `json:"steps"`    // the fleet after each step, in order
+	Moves    []int                 `json:"moves"`    // Moves[n] is how many supervisors changed gateway n times, those who have left by the end included; the last is not 0
+	Movers   map[ring.MemberID]int `json:"movers"`   // those who did, and how often
+	Warnings []string              `json:"warnings"` // what an operator should know beforehand
 }
 
 // Outcome is the fleet after a step.
 type Outcome struct {
-	Step    Step                   // nil: before the first
-	Served  map[ring.GatewayID]int // supervisors of each gateway in the fleet, placeable or not
-	Balance Balance
-	Moved   int // supervisors that changed gateway in this step
-	Waiting int // supervisors that no gateway may be given
+	Step    Step                   `json:"step,omitempty"`    // nil: before the first
+	Served  map[ring.GatewayID]int `json:"served"`            // supervisors of each gateway in the fleet, placeable or not, as far as they are known
+	Unknown []ring.GatewayID       `json:"unknown,omitempty"` // the others in the fleet: nobody knows whom they serve
+	Balance Balance                `json:"balance"`
+	Moved   int                    `json:"moved"`   // supervisors that changed gateway in this step
+	Waiting int                    `json:"waiting"` // supervisors that no gateway may be given
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (o *Outcome) UnmarshalJSON(data []byte) error {
+	type plain Outcome
+	read := struct {
+		*plain
+		Step Plan `json:"step"`
+	}{plain: (*plain)(o)}
+	o.Step = nil
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	switch len(read.Step) {
+	case 0:
+	case 1:
+		o.Step = read.Step[0]
+	default:
+		return fmt.Errorf("placement: %q is more than one step", read.Step)
+	}
+	return nil
 }
 
 // Predict runs a plan on paper: what each step does to the fleet that v shows,
-// by the same rules, and the same code, that the fleet itself goes by. It only reads the view.
+// by the same rules, and the same code, that the fleet itself goes by. It only reads the view; nil is
+// that of no fleet.
 //
 // Names decide walks, and so who goes where and which gateway gets an odd
 // one. who tells who is where: a gateway in it serves exactly those, whatever
 // the view counts. It may be nil, and for a gateway that it does not have names are made up,
-// "gw-1/0", "gw-1/1" and so on.
+// "gw-1/0", "gw-1/1" and so on. All of them can follow a redirect and move when they are told to. They
+// are placed as the view's own gateway would, which is the only one that may be given newcomers without having an endpoint.
 //
-// Everybody comes to rest between two steps: whoever is held or on the way has arrived,
-// holds and times to live have run out, counts are fresh, and the ring is that of the gateways that are there.
+// Gateways are at rest between two steps, unless they are not at the start: whoever is held or on the way has
+// arrived, of those that stop or crash every time to live has run out, and the ring is that of the gateways that are there. One that is
+// draining, suspect or starting at the start remains so until a step of the plan concerns it, and
+// keeps whom it serves; whom one of unknown load serves is left out. The warnings say so.
+//
 // A stop hands over in the order of member IDs, preferring the youngest gateway, and everybody follows. After a
 // crash they come back in that order too; in truth it is no order at all, which decides who gets the odd ones, and
 // more if the fleet was uneven. Somebody has moved if the gateway that serves them now has another ID than the last one.
 //
+// A settle begins on every gateway at once, and nobody refuses; a fleet whose gateways do not ask cannot do it. Who gives how many is certain then. What is a matter of milliseconds
+// in a fleet is this: with several givers, which of them gives to which receiver, and so which of its
+// supervisors go, for those who came from the receiver are the first; if a budget cuts the settle short, which receiver
+// gets how many; and if counts take longer to arrive than settle.Config.Interval, which of the receivers get the odd
+// ones. Predict lets givers take turns in ID order. Where supervisors came from it knows from the plan
+// only: those who are there at the start came from nowhere.
+//
 // A plan that cannot be carried out, say because a gateway is unknown, is
-// an error that names the step, counted from 1, and the gateway. It takes time in proportion to those who move,
-// and a few milliseconds for each change of the ring.
+// an error that names the step, counted from 1, and the gateway; more than [MaxPredicted] supervisors are another. It
+// takes time and memory in proportion to all supervisors and the moves, and a few milliseconds for each change of the ring.
 func Predict(v *View, who map[ring.GatewayID][]ring.MemberID, plan ...Step) (Prediction, error) {
+	if v == nil {
+		v = NewView(Picture{})
+	}
 	f, err := newForecast(v, who)
 	if err != nil {
-		return Prediction{}, err
+		return Prediction{}, fmt.Errorf("placement: %w", err)
 	}
 	p := Prediction{Before: f.outcome(nil), Movers: make(map[ring.MemberID]int)}
 	for i, s := range plan {
@@ -62,6 +105,7 @@ func Predict(v *View, who map[ring.GatewayID][]ring.MemberID, plan ...Step) (Pre
 		}
 		before, after := p.After(), f.outcome(s)
 		p.Steps = append(p.Steps, after)
+		f.gaps.after(s, after.Balance)
 		for _, w := range f.stepWarnings(before, after) {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("step %d (%s): %s", i+1, s, w))
 		}
@@ -94,83 +138,17 @@ func (f *forecast) outcome(s Step) Outcome {
 		Balance: f.view.Balance(), Moved: f.moved, Waiting: len(f.waiting),
 	}
 	for _, g := range f.view.gateways {
-		o.Served[g.ID] = g.Load()
+		if g.Known {
+			o.Served[g.ID] = g.Load()
+		} else {
+			o.Unknown = append(o.Unknown, g.ID)
+		}
 	}
 	return o
 }
 
-// stepWarnings are about what the last step did.
-func (f *forecast) stepWarnings(before, after Outcome) []string {
-	var all []string
-	lost := before.Balance.Gateways > 0 && after.Balance.Gateways == 0
-	if lost || after.Waiting > before.Waiting {
-		text := "no gateway is left that may be given supervisors"
-		if after.Waiting > 0 {
-			text += "; " + plural(after.Waiting, "supervisor waits", "supervisors wait") + " until one starts"
-		}
-		all = append(all, text)
-	}
-	s, ok := after.Step.(Settle)
-	switch {
-	case !ok:
-	case after.Balance.Gateways == 0:
-		all = append(all, "it is not possible, for no gateway may be given supervisors")
-	case after.Balance.Even():
-	case after.Moved == s.Budget && s.Budget > 0:
-		all = append(all, fmt.Sprintf("its budget does not suffice: %s would make it even", plural(after.Balance.Moves, "more move", "more moves")))
-	default:
-		all = append(all, fmt.Sprintf("it is not possible to make it even, for %s has no endpoint and nobody can be sent there", after.Balance.Emptiest))
-	}
-	return all
-}
-
-// planWarnings are about where the plan ends.
-func (f *forecast) planWarnings(p Prediction) []string {
-	var all []string
-	end := p.After()
-	if end.Waiting > 0 {
-		all = append(all, plural(end.Waiting, "supervisor waits", "supervisors wait")+" for a gateway at the end: start one")
-	}
-	if b := end.Balance; !b.Even() {
-		if last, ok := f.leftBehind(end); ok {
-			all = append(all, fmt.Sprintf("a rolling restart without surge leaves the last gateway %s: nobody moves because a gateway starts; start each replacement before the old one stops, or settle afterwards", last))
-		}
-		all = append(all, fmt.Sprintf("the plan ends uneven, with %d to %s on a gateway: a settle would take %s",
-			b.Fewest, plural(b.Most, "supervisor", "supervisors"), plural(b.Moves, "move", "moves")))
-	}
-	often := 0
-	for n, k := range p.Moves {
-		if n > 1 {
-			often += k
-		}
-	}
-	if often > 0 {
-		all = append(all, plural(often, "supervisor moves", "supervisors move")+" more than once, up to "+times(len(p.Moves)-1))
-	}
-	return all
-}
-
-// leftBehind says how the last gateway stands that started after it had
-// stopped, if it is one of several and nobody stands worse.
-func (f *forecast) leftBehind(end Outcome) (string, bool) {
-	if len(f.restarted) < 2 {
-		return "", false
-	}
-	last := f.restarted[len(f.restarted)-1]
-	several := slices.ContainsFunc(f.restarted, func(id ring.GatewayID) bool { return id != last })
-	n, here := end.Served[last]
-	switch {
-	case !several || !here || n != end.Balance.Fewest:
-		return "", false
-	case n == 0:
-		return fmt.Sprintf("empty (%s)", last), true
-	default:
-		return fmt.Sprintf("behind (%s, with %d)", last, n), true
-	}
-}
-
 // String renders the prediction as a table for a terminal: a row for each step,
-// a column for each gateway, and below it the balance at the end, the moves and the warnings.
+// a column for each gateway, where ? is a load that nobody knows, and below it the balance at the end, the moves and the warnings.
 func (p Prediction) String() string {
 	outcomes := append([]Outcome{p.Before}, p.Steps...)
 	known := map[ring.GatewayID]bool{}
@@ -179,13 +157,16 @@ func (p Prediction) String() string {
 		for id := range o.Served {
 			known[id] = true
 		}
+		for _, id := range o.Unknown {
+			known[id] = true
+		}
 		waits = waits || o.Waiting > 0
 	}
 	ids := slices.Sorted(maps.Keys(known))
 
 	head := []string{""}
 	for _, id := range ids {
-		head = append(head, string(id))
+		head = append(head, word(string(id)))
 	}
 	head = append(head, "moved")
 	if waits {
@@ -199,7 +180,11 @@ func (p Prediction) String() string {
 		}
 		for _, id := range ids {
 			n, here := o.Served[id]
-			row = append(row, cell(n, here))
+			text := cell(n, here)
+			if slices.Contains(o.Unknown, id) {
+				text = "?"
+			}
+			row = append(row, text)
 		}
 		row = append(row, cell(o.Moved, o.Moved > 0))
 		if waits {

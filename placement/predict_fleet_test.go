@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evenring/evenring/handoff"
+	"github.com/evenring/evenring/handoff/settle"
 	"github.com/evenring/evenring/internal/sim"
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/ring"
@@ -25,11 +26,17 @@ type world struct {
 	t       *testing.T
 	named   map[ring.GatewayID][]ring.MemberID // who is where, as Predict was told
 	arrived int                                // the next newcomer's number since then
+	left    map[ring.MemberID]int              // how often those have moved who are no more
+
+	interval time.Duration // between the moves of a settle
 }
+
+// unhurried is an interval in which the counts that one move has changed are known everywhere.
+const unhurried = 60 * time.Millisecond
 
 // newWorld starts gateways with so many supervisors each, named as Predict would.
 func newWorld(t *testing.T, seed uint64, loads map[ring.GatewayID]int) *world {
-	w := &world{World: sim.New(sim.Config{Seed: seed}), t: t}
+	w := &world{World: sim.New(sim.Config{Seed: seed}), t: t, left: map[ring.MemberID]int{}, interval: unhurried}
 	for _, id := range slices.Sorted(maps.Keys(loads)) {
 		w.StartGateway(id)
 		w.Run(time.Second)
@@ -43,12 +50,21 @@ func newWorld(t *testing.T, seed uint64, loads map[ring.GatewayID]int) *world {
 	return w
 }
 
-// view is the fleet as one of the gateways sees it.
+// view is the fleet as one of the gateways sees it, without the dead. Of two gateways the one that is left does not purge
+// the other, for it could be the one that is cut off; it does once a third has come.
 func (w *world) view() *placement.View {
 	for _, id := range w.GatewayIDs() {
 		if g := w.Gateways[id]; g.Alive {
 			r := g.Admission.Roster()
-			return placement.NewView(placement.Picture{Self: id, Ring: r.Ring(), Gateways: slices.Collect(r.Gateways()), Live: r.Live(), Asking: true})
+			circle, live := r.Ring(), []placement.Gateway{}
+			for one := range r.Gateways() {
+				if w.Gateways[one.ID].Alive {
+					live = append(live, one)
+				} else {
+					circle = circle.Without(one.ID)
+				}
+			}
+			return placement.NewView(placement.Picture{Self: id, Ring: circle, Gateways: live, Live: r.Live(), Asking: true})
 		}
 	}
 	require.Fail(w.t, "nobody looks")
@@ -111,10 +127,33 @@ func (w *world) do(s placement.Step) {
 		for _, one := range from[:s.Count] {
 			one.Stop()
 		}
+		w.rest()
+		for _, one := range from[:s.Count] {
+			w.left[one.Member] += one.Moves
+			delete(w.Supervisors, one.Member) // another may get its name
+		}
+	case placement.Settle:
+		w.settle(settle.Config{Budget: s.Budget, Interval: w.interval})
 	default:
-		require.Fail(w.t, "the machines have no such step", "%T", s)
+		require.Fail(w.t, "there is a step that is not done here", "%T", s)
 	}
 	w.rest()
+}
+
+// settle runs a settle on every gateway at once.
+func (w *world) settle(cfg settle.Config) {
+	w.t.Helper()
+	var all []*sim.Settlement
+	for _, id := range w.GatewayIDs() {
+		if g := w.Gateways[id]; g.Alive {
+			s, err := g.Settle(cfg)
+			require.NoError(w.t, err)
+			all = append(all, s)
+		}
+	}
+	require.True(w.t, w.Until(10*time.Minute, func() bool {
+		return !slices.ContainsFunc(all, func(s *sim.Settlement) bool { return s.Report == nil })
+	}))
 }
 
 // name names a newcomer as Predict does.
@@ -139,6 +178,24 @@ func (w *world) attached(s *sim.Supervisor) bool {
 		}
 	}
 	return false
+}
+
+// hops is how often supervisors have moved, all together.
+func (w *world) hops() (n int) {
+	for _, k := range w.movers() {
+		n += k
+	}
+	return n
+}
+
+// movers are those who have moved, and how often.
+func (w *world) movers() map[ring.MemberID]int {
+	all := maps.Clone(w.left)
+	for m, s := range w.Supervisors {
+		all[m] += s.Moves
+	}
+	maps.DeleteFunc(all, func(_ ring.MemberID, n int) bool { return n == 0 })
+	return all
 }
 
 // moves is how many supervisors have moved how often.
@@ -167,55 +224,98 @@ func (w *world) who() map[ring.GatewayID][]ring.MemberID {
 	return all
 }
 
-// alive leaves the dead out. Of two gateways the one that is left does not purge
-// the other: it could be the one that is cut off.
-func (w *world) alive(served map[ring.GatewayID]int) map[ring.GatewayID]int {
-	all := maps.Clone(served)
-	maps.DeleteFunc(all, func(id ring.GatewayID, n int) bool { return n == 0 && !w.Gateways[id].Alive })
+func sizes(served map[ring.GatewayID]int) []int { return slices.Sorted(maps.Values(served)) }
+
+// givers are those who have fewer than before.
+func givers(before, after map[ring.GatewayID]int) []ring.GatewayID {
+	var all []ring.GatewayID
+	for id := range before {
+		if after[id] < before[id] {
+			all = append(all, id)
+		}
+	}
 	return all
 }
 
-func sizes(served map[ring.GatewayID]int) []int { return slices.Sorted(maps.Values(served)) }
+// settledAlike requires that a settle has ended as was foretold. Where a budget cuts it short and several give, it is
+// chance which receiver gets how many, and where moves follow each other faster than counts travel, which
+// of them get the odd ones; the givers have what was foretold even then.
+func settledAlike(t *testing.T, w *world, s placement.Settle, before, after placement.Outcome) {
+	t.Helper()
+	got := w.Served()
+	give := givers(before.Served, after.Served)
+	if w.interval >= unhurried && (len(give) < 2 || s.Budget == 0 || after.Balance.Even()) {
+		require.Equal(t, after.Served, got, "%s of %v", s, before.Served)
+		return
+	}
+	want, have := 0, 0
+	for id, n := range after.Served {
+		if slices.Contains(give, id) {
+			require.Equal(t, n, got[id], "%s of %v: %s", s, before.Served, id)
+			continue
+		}
+		require.GreaterOrEqual(t, got[id], before.Served[id])
+		require.LessOrEqual(t, got[id], (before.Balance.Total+before.Balance.Gateways-1)/before.Balance.Gateways)
+		want, have = want+n, have+got[id]
+	}
+	require.Equal(t, want, have)
+	if after.Balance.Even() {
+		require.Equal(t, sizes(after.Served), sizes(got))
+	}
+}
 
 // foretold runs the plan on paper and on the machines, which must end each step
 // with the same count at each gateway. Those who lose a gateway to a crash come
 // back in an order of their own, which decides who gets the odd ones: an even fleet has
-// the same counts after that, whosever they are, and what follows is foretold anew.
-func foretold(t *testing.T, w *world, plan ...placement.Step) {
+// the same counts after that, whosever they are, and what follows is foretold anew. So it is after a
+// settle in which several gave, for any of them may have given to any receiver, and, once Predict does not know
+// any more who came from where, after every settle. It reports whether all of the plan
+// was foretold at once; then the same supervisors have moved as often.
+func foretold(t *testing.T, w *world, plan ...placement.Step) (certain bool) {
 	t.Helper()
+	plan = slices.Clone(plan)
+	certain = true
+	moves := w.hops()
 	for len(plan) > 0 {
-		n := 1 + slices.IndexFunc(plan, func(s placement.Step) bool { _, crash := s.(placement.Crash); return crash })
-		if n == 0 {
-			n = len(plan)
-		}
-		part := plan[:n]
-		plan = slices.Clone(plan[n:])
-		if crash, ok := part[len(part)-1].(placement.Crash); ok { // by then the fleet has forgotten it
-			for i, s := range plan {
-				if start, ok := s.(placement.Start); ok && slices.Equal(start, placement.Start(crash)) {
-					plan[i] = placement.Join(start)
-				}
-			}
-		}
 		w.named, w.arrived = w.who(), 0
-		p, err := placement.Predict(w.view(), w.named, part...)
+		p, err := placement.Predict(w.view(), w.named, plan...)
 		require.NoError(t, err)
-		require.Equal(t, w.Served(), w.alive(p.Before.Served))
-		before := p.Before
-		for i, s := range part {
+		require.Equal(t, w.Served(), p.Before.Served)
+		before, done := p.Before, 0
+		for anew := false; done < len(plan) && !anew; done++ {
+			s, after := plan[done], p.Steps[done]
 			w.do(s)
-			want, got := w.alive(p.Steps[i].Served), w.Served()
-			switch _, crash := s.(placement.Crash); {
-			case !crash:
-				require.Equal(t, want, got, "step %d of\n%s", i+1, p)
-			case before.Balance.Even():
-				require.Equal(t, sizes(want), sizes(got), "step %d of\n%s", i+1, p)
+			want, got := after.Served, w.Served()
+			switch s := s.(type) {
+			case placement.Crash:
+				if before.Balance.Even() {
+					require.Equal(t, sizes(want), sizes(got), "step %d of\n%s", done+1, p)
+				} else {
+					require.Len(t, got, len(want))
+				}
+				anew = true
+				for i, later := range plan { // by then the fleet has forgotten it
+					if start, ok := later.(placement.Start); ok && slices.Equal(start, placement.Start(s)) {
+						plan[i] = placement.Join(start)
+					}
+				}
+			case placement.Settle:
+				settledAlike(t, w, s, before, after)
+				anew = !certain || len(givers(before.Served, after.Served)) > 1
 			default:
-				require.Len(t, got, len(want))
+				require.Equal(t, want, got, "step %d of\n%s", done+1, p)
 			}
-			before = p.Steps[i]
+			before = after
+			moves += after.Moved
+			require.Equal(t, moves, w.hops(), "step %d of\n%s", done+1, p)
+		}
+		plan = plan[done:]
+		certain = certain && len(plan) == 0
+		if certain {
+			require.Equal(t, p.Movers, w.movers(), "\n%s", p)
 		}
 	}
+	return certain
 }
 
 func TestPredictAgainstTheFleet(t *testing.T) {
@@ -249,6 +349,24 @@ func TestPredictAgainstTheFleet(t *testing.T) {
 		{name: "the last one stops", loads: loads{"A": 4, "B": 2}, want: "[6]", plan: plan{placement.Stop{"B"}, placement.Stop{"A"}, placement.Start{"A"}}},
 		{name: "all stop", loads: loads{"A": 5, "B": 5}, want: "[5 5]", plan: plan{placement.Stop{"A", "B"}, placement.Join{"C", "D"}}},
 		{
+			name: "S16: and settled", loads: loads{"A": 1, "B": 1}, want: "[1 1]",
+			plan: plan{placement.Stop{"A"}, placement.Start{"A"}, placement.Stop{"B"}, placement.Start{"B"}, placement.Settle{Budget: 1}, placement.Settle{Budget: 1}},
+		},
+		{
+			name: "W2: and settled", loads: loads{"A": 10, "B": 10, "C": 10}, want: "[10 10 10]",
+			plan: plan{placement.Stop{"A"}, placement.Start{"A"}, placement.Settle{}},
+		},
+		{
+			name: "a settle of one that gives, and what follows", loads: loads{"A": 9, "B": 4}, want: "[8 9]",
+			plan: plan{
+				placement.Stop{"B"}, placement.Start{"B"}, placement.Join{"C"}, placement.Settle{Budget: 5}, placement.Settle{}, placement.Arrive{Count: 4}, placement.Stop{"C"},
+			},
+		},
+		{
+			name: "who came back to where it was came from nowhere", loads: loads{"b": 2}, want: "[2 2]",
+			plan: plan{placement.Stop{"b"}, placement.Start{"b"}, placement.Arrive{Count: 2}, placement.Join{"c"}, placement.Settle{}},
+		},
+		{
 			name: "a bit of everything", loads: loads{"A": 4, "B": 5, "C": 4},
 			plan: plan{placement.Arrive{Count: 7}, placement.Crash{"B"}, placement.Start{"B"}, placement.Leave{Count: 5}, placement.Join{"D"}, placement.Stop{"A"}, placement.Arrive{Count: 3}},
 		},
@@ -270,6 +388,7 @@ func TestPredictAgainstTheFleet(t *testing.T) {
 }
 
 func TestRandomPlansAgainstTheFleet(t *testing.T) {
+	certain, settled := 0, 0
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 5))
@@ -281,7 +400,7 @@ func TestRandomPlansAgainstTheFleet(t *testing.T) {
 			var plan []placement.Step
 			for k := range 6 {
 				i := rnd.IntN(len(up))
-				switch rnd.IntN(5) {
+				switch rnd.IntN(7) {
 				case 0, 1:
 					if len(up) < 2 {
 						continue
@@ -297,11 +416,45 @@ func TestRandomPlansAgainstTheFleet(t *testing.T) {
 					plan = append(plan, placement.Join{up[len(up)-1]})
 				case 3:
 					plan = append(plan, placement.Arrive{Count: rnd.IntN(9)})
-				default:
+				case 4:
 					plan = append(plan, placement.Arrive{Count: 3}, placement.Leave{Count: rnd.IntN(4)})
+				default:
+					plan = append(plan, placement.Settle{Budget: rnd.IntN(4)})
+					settled++
 				}
 			}
-			foretold(t, newWorld(t, seed, loads), plan...)
+			if foretold(t, newWorld(t, seed, loads), plan...) {
+				certain++
+			}
 		})
+	}
+	require.Greater(t, certain, 10, "no plan is foretold by name")
+	require.Greater(t, settled, 20)
+}
+
+// Whatever a fleet looks like, a settle on all gateways at once leaves each with as many as
+// was foretold, with and without a budget. If nobody is refused, it is the same supervisors that move, for all come from nowhere.
+func TestSettlesAgainstTheFleet(t *testing.T) {
+	for seed := range uint64(80) {
+		rnd := rand.New(rand.NewPCG(seed, 6))
+		loads := map[ring.GatewayID]int{}
+		for i := range 2 + rnd.IntN(5) {
+			loads[ring.GatewayID(rune('A'+i))] = rnd.IntN(1 + rnd.IntN(20))
+		}
+		w := newWorld(t, seed, loads)
+		if seed%2 == 0 {
+			w.interval = settle.DefaultInterval
+		}
+		for _, s := range []placement.Settle{{Budget: rnd.IntN(2) * rnd.IntN(5)}, {}} {
+			anew := w.hops() > 0
+			p, err := placement.Predict(w.view(), w.who(), s)
+			require.NoError(t, err)
+			w.do(s)
+			settledAlike(t, w, s, p.Before, p.After())
+			if !anew && w.interval >= unhurried {
+				require.Equal(t, p.Movers, w.movers(), "seed %d\n%s", seed, p)
+			}
+		}
+		require.LessOrEqual(t, w.Spread(), 1, "seed %d", seed)
 	}
 }

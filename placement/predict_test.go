@@ -3,8 +3,10 @@
 package placement_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -43,7 +45,7 @@ func ExamplePredict() {
 	// start b  15   0  15      -
 	// stop c   15  15   -     15
 	// start c  15  15   0      -
-	// skewed: 30 supervisors on 3 gateways, 0 to 15 each, the fullest has 1.50 times the mean; c is the emptiest; 10 moves would make it even
+	// skewed: 30 supervisors on 3 gateways, 0 to 15 each, max/mean 1.50, emptiest c; 10 moves would make it even
 	// 20 supervisors move once
 	// 10 supervisors move twice
 	// warning: a rolling restart without surge leaves the last gateway empty (c): nobody moves because a gateway starts; start each replacement before the old one stops, or settle afterwards
@@ -58,7 +60,7 @@ func ExamplePredict() {
 	// stop b   -   -  10  10  10   -     10
 	// join f   -   -  10  10  10   0      -
 	// stop c   -   -   -  10  10  10     10
-	// even: 30 supervisors on 3 gateways, 10 to 10 each
+	// even: 30 supervisors on 3 gateways, 10 to 10 each, max/mean 1.00, emptiest f
 	// 30 supervisors move once
 	//  <nil>
 }
@@ -177,8 +179,52 @@ func TestPredict(t *testing.T) {
 				"the plan ends uneven, with 2 to 7 supervisors on a gateway: a settle would take 2 moves",
 			}},
 		{
-			name: "S33: without an endpoint", loads: []int{0, 4}, change: func(all []placement.Gateway) { all[0].Endpoint, all[1].Attached = "", 4 },
-			plan: plan{placement.Settle{}}, want: "A:2 B:2", moves: []int{2, 2}, // A is the one who looks
+			name: "S33: one without an endpoint is not settled on, whoever looks", loads: []int{0, 4}, change: func(all []placement.Gateway) { all[0].Endpoint = "" },
+			plan: plan{placement.Settle{}}, want: "A:0 B:4", moves: []int{4},
+			warn: []string{
+				"step 1 (settle): it is not possible to make it even, for A has no endpoint and nobody can be sent there",
+				"the plan ends uneven, with 0 to 4 supervisors on a gateway: a settle cannot mend that, for A has no endpoint and nobody can be sent there",
+			},
+		},
+		{
+			name: "S33: only moves that can be made are promised", loads: []int{9, 0, 0}, change: func(all []placement.Gateway) { all[1].Endpoint = "" },
+			plan: plan{placement.Settle{Budget: 3}, placement.Settle{Budget: 1}, placement.Settle{}}, want: "A:6 B:0 C:3, A:5 B:0 C:4, A:5 B:0 C:4", moves: []int{5, 4},
+			warn: []string{
+				"step 1 (settle 3): its budget does not suffice: 1 more move would make it as even as can be, for B has no endpoint and nobody can be sent there",
+				"step 2 (settle 1): it is not possible to make it even, for B has no endpoint and nobody can be sent there",
+				"step 3 (settle): it is not possible to make it even, for B has no endpoint and nobody can be sent there",
+				"the plan ends uneven, with 0 to 5 supervisors on a gateway: a settle cannot mend that, for B has no endpoint and nobody can be sent there",
+			},
+		},
+		{
+			name: "S33: nor at the end", loads: []int{9, 0, 0, 0}, change: func(all []placement.Gateway) { all[1].Endpoint, all[2].Endpoint = "", "" },
+			plan: plan{placement.Leave{}}, want: "A:9 B:0 C:0 D:0", moves: []int{9},
+			warn: []string{"the plan ends uneven, with 0 to 9 supervisors on a gateway: a settle would take 4 moves to make it as even as can be, for B, C have no endpoint and nobody can be sent there"},
+		},
+		{
+			name: "a settle waits for one that drains, and gives up", loads: []int{9, 0, 1}, change: func(all []placement.Gateway) { all[2].State = placement.Draining },
+			plan: plan{placement.Settle{}, placement.Stop{"C"}, placement.Settle{}}, want: "A:9 B:0 C:1, A:9 B:1, A:5 B:5", moves: []int{5, 5},
+			warn: []string{`step 1 (settle): it moves nobody and gives up, for gateway "C" is draining`},
+		},
+		{
+			name: "and at the end", loads: []int{9, 0, 1, 3}, change: func(all []placement.Gateway) { all[2].Suspect, all[3].State = true, placement.Starting },
+			plan: plan{placement.Settle{}}, want: "A:9 B:0 C:1 D:3", moves: []int{13},
+			warn: []string{
+				`step 1 (settle): it moves nobody and gives up, for gateway "C" is suspect`,
+				"1 supervisor is on C at the end, which is suspect and does not count for the balance",
+				"3 supervisors are on D at the end, which is starting and does not count for the balance",
+				`the plan ends uneven, with 0 to 9 supervisors on a gateway: a settle would move nobody, for gateway "C" is suspect`,
+			},
+		},
+		{
+			name: "the budget is each gateway's", loads: []int{9, 9, 0, 0}, plan: plan{placement.Settle{Budget: 2}}, want: "A:7 B:7 C:2 D:2", moves: []int{14, 4},
+			warn: []string{
+				"step 1 (settle 2): its budget does not suffice: 4 more moves would make it even",
+				"the plan ends uneven, with 2 to 7 supervisors on a gateway: a settle would take 4 moves",
+			},
+		},
+		{
+			name: "one that has spent its budget leaves its turn to others", loads: []int{5, 4, 4, 0}, plan: plan{placement.Settle{Budget: 1}}, want: "A:4 B:3 C:3 D:3", moves: []int{10, 3},
 		},
 		{
 			name: "S33: another without an endpoint", loads: []int{4, 0}, change: func(all []placement.Gateway) { all[1].Endpoint = "" },
@@ -204,7 +250,8 @@ func TestPredict(t *testing.T) {
 		},
 		{
 			name: "nobody is where it is not known", loads: []int{7, 4}, change: func(all []placement.Gateway) { all[0].Known = false },
-			plan: plan{placement.Arrive{Count: 1}}, want: "A:0 B:5", moves: []int{5},
+			plan: plan{placement.Arrive{Count: 1}}, want: "B:5", moves: []int{5},
+			warn: []string{"it is not known how many supervisors A serves: they are left out"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -234,6 +281,129 @@ func TestPredictL3(t *testing.T) {
 	require.True(t, end.Balance.Even(), "%s", p)
 }
 
+// A rolling restart is blamed for what it does, and for nothing else.
+func TestPredictRollingRestart(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		loads []int
+		plan  string
+		want  string // how it leaves the last gateway; empty: it is not blamed
+	}{
+		{name: "W3", loads: []int{10, 10, 10}, plan: "stop A; start A; stop B; start B; stop C; start C", want: "empty (C)"},
+		{name: "under new names", loads: []int{5, 5}, plan: "stop A; join X; stop B; join Y", want: "empty (Y)"},
+		{name: "one crash after the other", loads: []int{10, 10, 10}, plan: "crash A; start A; crash B; start B; crash C; start C", want: "empty (C)"},
+		{name: "in pairs", loads: []int{6, 6, 6, 6}, plan: "stop A B; start A B; stop C D; start C D", want: "empty (C, D)"},
+		{name: "with some who came", loads: []int{3, 3}, plan: "stop A; start A; stop B; start B; arrive 2", want: "behind (B, with 2)"},
+		{name: "and some who went elsewhere", loads: []int{10, 10, 10}, plan: "stop A; start A; stop B; start B; leave 5 from A", want: "empty (B)"},
+		{name: "with one more than before", loads: []int{10, 10}, plan: "join C; settle; stop A; start A; stop B; start B", want: "empty (B)"},
+		{name: "all at once", loads: []int{10, 10, 10}, plan: "stop A B; start A B"},
+		{name: "one alone", loads: []int{10, 10, 10}, plan: "stop A; start A"},
+		{name: "one again and again", loads: []int{10, 10, 10}, plan: "stop A; start A; stop A; start A"},
+		{name: "settled each time", loads: []int{10, 10, 10}, plan: "stop A; start A; settle; stop B; start B; settle; leave 8 from B"},
+		{name: "filled up each time", loads: []int{10, 10, 10}, plan: "stop A; start A; arrive 15; stop B; start B"},
+		{name: "with some who went before", loads: []int{10, 10, 10}, plan: "leave 10 from C; stop A; start A; stop B; start B; stop C; start C", want: "empty (C)"},
+		{name: "filled up, and then they leave", loads: []int{10, 10, 10}, plan: "stop A; start A; stop B; start B; arrive 14; leave 14 from B"},
+		{name: "it would not be the emptiest if they had not left", loads: []int{10, 10, 10}, plan: "stop A; start A; stop B; start B; arrive 10; leave 5 from B; leave 6 from A; leave 6 from C"},
+		{name: "somebody stands worse", loads: []int{10, 10, 10}, plan: "stop A; start A; stop B; start B; arrive 6; leave 15 from A"},
+		{name: "surge, and then one more", loads: []int{10, 10, 10}, plan: "join D; stop A; join E; stop B; join F; stop C; join G"},
+		{name: "first fewer, then more", loads: []int{10, 10, 10, 10}, plan: "stop A; stop B; join X; join Y"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			plan, err := placement.ParsePlan(c.plan)
+			require.NoError(t, err)
+			p := predict(t, view(t, gateways(c.loads...)), plan...)
+			require.False(t, p.After().Balance.Even(), "\n%s", p)
+			got := ""
+			for _, w := range p.Warnings {
+				if rest, ok := strings.CutPrefix(w, "a rolling restart without surge leaves the last gateway "); ok {
+					got, _, _ = strings.Cut(rest, ":")
+				}
+			}
+			require.Equal(t, c.want, got, "\n%s", p)
+		})
+	}
+}
+
+// A gateway may be called like those who arrive.
+func TestPredictNamesAreTakenOnce(t *testing.T) {
+	all := gateways(2, 3)
+	all[0].ID, all[0].Endpoint = "arrival", "arrival"
+	p := predict(t, view(t, all), placement.Arrive{Count: 5}, placement.Stop{"arrival", "B"}, placement.Join{"C"})
+	require.Equal(t, []int{0, 10}, p.Moves)
+	require.Len(t, p.Movers, 10)
+}
+
+// What is not known is not 0; whoever is on a gateway that takes nobody is not passed over in silence.
+func TestPredictUnknownLoads(t *testing.T) {
+	all := gateways(7, 4, 2)
+	all[0].Known, all[2].State = false, placement.Draining
+	p := predict(t, view(t, all), placement.Arrive{Count: 1}, placement.Crash{"A"})
+	require.Equal(t, []ring.GatewayID{"A"}, p.Before.Unknown)
+	require.Equal(t, map[ring.GatewayID]int{"B": 4, "C": 2}, p.Before.Served)
+	require.Empty(t, p.After().Unknown)
+	require.Equal(t, []string{
+		"it is not known how many supervisors A serves: they are left out",
+		"2 supervisors are on C at the end, which is draining and does not count for the balance",
+	}, p.Warnings)
+	require.Contains(t, p.String(), "now       ?  4  2 ")
+	require.Contains(t, p.String(), "crash A   -  5  2 ")
+
+	told, err := placement.Predict(view(t, all), map[ring.GatewayID][]ring.MemberID{"A": {"m", "n"}})
+	require.NoError(t, err)
+	require.Empty(t, told.Before.Unknown, "who is told is known")
+	require.Equal(t, 2, told.Before.Served["A"])
+	require.NotContains(t, strings.Join(told.Warnings, "\n"), "not known")
+}
+
+func TestPredictLimit(t *testing.T) {
+	const huge = math.MaxInt
+	const want = "there are more than 10000000 supervisors in all, which is the limit"
+	for _, c := range []struct {
+		loads []int
+		plan  placement.Plan
+		want  string
+	}{
+		{[]int{huge, 1}, nil, "placement: " + want},
+		{[]int{huge, huge, huge}, nil, "placement: " + want},
+		{[]int{placement.MaxPredicted / 2, placement.MaxPredicted/2 + 1}, nil, "placement: " + want},
+		{[]int{3, 4}, placement.Plan{placement.Arrive{Count: huge}}, "placement: step 1 (arrive 9223372036854775807): " + want},
+		{
+			[]int{3, 4}, placement.Plan{placement.Arrive{Count: 9}, placement.Leave{Count: 9}, placement.Arrive{Count: placement.MaxPredicted - 15}},
+			"placement: step 3 (arrive 9999985): " + want,
+		},
+	} {
+		p, err := placement.Predict(view(t, gateways(c.loads...)), nil, c.plan...)
+		require.EqualError(t, err, c.want)
+		require.Zero(t, p)
+	}
+}
+
+// What is written as JSON is read as the same, and a step is its text.
+func TestPredictionJSON(t *testing.T) {
+	plan, err := placement.ParsePlan(`stop A; start A; crash B; arrive 3; join "b, too"; leave 1 from A; leave 1; settle 2; crash "b, too"`)
+	require.NoError(t, err)
+	all := gateways(3, 4, 5)
+	all[2].Known = false
+	p := predict(t, view(t, all), plan...)
+	text, err := json.Marshal(p)
+	require.NoError(t, err)
+	for _, part := range []string{`"before":{"served":{"A":3,"B":4},"unknown":["C"],`, `{"step":"stop A","served":{`, `"step":"crash \"b, too\""`, `"moved":3,"waiting":0}`, `"warnings":[`} {
+		require.Contains(t, string(text), part)
+	}
+	var again placement.Prediction
+	require.NoError(t, json.Unmarshal(text, &again))
+	require.Equal(t, p, again)
+
+	var o placement.Outcome
+	require.NoError(t, json.Unmarshal([]byte(`{"step":"stop A","moved":2}`), &o))
+	require.Equal(t, placement.Outcome{Step: placement.Stop{"A"}, Moved: 2}, o)
+	require.NoError(t, json.Unmarshal([]byte(`{}`), &o))
+	require.Nil(t, o.Step)
+	for _, bad := range []string{`{"step":"stop A; stop B"}`, `{"step":"rest"}`, `{"step":1}`, `{"moved":"x"}`} {
+		require.Error(t, json.Unmarshal([]byte(bad), &o), bad)
+	}
+}
+
 // A plan that cannot be carried out names the step and the gateway.
 func TestPredictErrors(t *testing.T) {
 	type plan = []placement.Step
@@ -249,7 +419,7 @@ func TestPredictErrors(t *testing.T) {
 		{plan{placement.Start{"A"}}, `placement: step 1 (start A): gateway "A" has not stopped`},
 		{plan{placement.Join{"A"}}, `placement: step 1 (join A): gateway "A" is there already`},
 		{plan{placement.Stop{"A"}, placement.Join{"A"}}, `placement: step 2 (join A): gateway "A" was there before: it can start, but not join`},
-		{plan{placement.Join{"X", ""}}, `placement: step 1 (join X ): ring: gateways[1] is empty`},
+		{plan{placement.Join{"X", ""}}, `placement: step 1 (join X ""): ring: gateways[1] is empty`},
 		{plan{placement.Join{"X", "X"}}, `placement: step 1 (join X X): gateway "X" is named twice`},
 		{plan{placement.Stop{}}, `placement: step 1 (stop): it names no gateway`},
 		{plan{placement.Start(nil)}, `placement: step 1 (start): it names no gateway`},
@@ -366,7 +536,7 @@ func TestPredictProperties(t *testing.T) {
 			require.Equal(t, sum-o.Waiting, o.Balance.Total, "seed %d: everybody here is placeable", seed)
 			require.True(t, o.Waiting == 0 || len(o.Served) == 0, "seed %d: nobody waits while a gateway is there", seed)
 			if s, ok := o.Step.(placement.Settle); ok {
-				require.True(t, o.Balance.Even() || o.Moved == s.Budget, "seed %d, step %d\n%s", seed, i+1, p)
+				require.True(t, o.Balance.Even() || s.Budget > 0 && o.Moved >= s.Budget, "seed %d, step %d\n%s", seed, i+1, p)
 			}
 			moved += o.Moved
 		}
@@ -406,8 +576,11 @@ func TestPredictOfNothing(t *testing.T) {
 	var zero placement.Prediction
 	require.Equal(t, zero.Before, zero.After())
 	require.Contains(t, zero.String(), "now")
+	none, err := placement.Predict(nil, nil)
+	require.NoError(t, err)
 	empty, err := placement.Predict(placement.NewView(placement.Picture{}), nil)
 	require.NoError(t, err)
+	require.Equal(t, empty, none)
 	require.Equal(t, empty.Before, empty.After())
 	p := predict(t, placement.NewView(placement.Picture{}), placement.Join{"A", "B"}, placement.Arrive{Count: 4})
 	require.Equal(t, "A:0 B:0, A:2 B:2", served(p))

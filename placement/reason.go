@@ -2,6 +2,8 @@
 
 package placement
 
+import "math"
+
 // Reason says why a decision fell on its gateway. The set is closed and the
 // texts are stable: metric label and log word in one.
 type Reason uint8
@@ -19,6 +21,10 @@ const (
 	reasonCount
 )
 
+// Unknown is what a text that this version does not know becomes. No decision
+// of this version has it, and [Reasons] leaves it out.
+const Unknown Reason = math.MaxUint8
+
 var reasonText = [reasonCount]string{
 	Nowhere:     "nowhere",
 	Owner:       "owner",
@@ -35,6 +41,26 @@ func (r Reason) String() string {
 		return reasonText[r]
 	}
 	return "unknown"
+}
+
+// ParseReason is the inverse of [Reason.String]. It never fails: a text that
+// it does not know is [Unknown].
+func ParseReason(text string) Reason {
+	for r, t := range reasonText {
+		if t == text {
+			return Reason(r)
+		}
+	}
+	return Unknown
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler], as [ParseReason] has it: it never fails.
+func (r *Reason) UnmarshalText(text []byte) error {
+	*r = ParseReason(string(text))
+	return nil
 }
 
 // Reasons returns every reason, in order.

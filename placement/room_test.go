@@ -42,7 +42,7 @@ func TestSetsAgreeWithTheWalk(t *testing.T) {
 		gateway := func() Gateway {
 			sequence++
 			g := Gateway{ID: id(), Endpoint: "somewhere", State: Ready, Known: rnd.IntN(12) != 0, Suspect: rnd.IntN(12) == 0, Counts: Counts{
-				Incarnation: 1, Sequence: sequence, Attached: max(0, mean+rnd.IntN(5)-2), Held: rnd.IntN(2) * rnd.IntN(2),
+				Incarnation: 1, Sequence: sequence, Attached: mean + rnd.IntN(5) - 2, Held: rnd.IntN(2) * rnd.IntN(2), // below 0, too
 			}}
 			if rnd.IntN(10) == 0 {
 				g.State = Draining
@@ -52,7 +52,11 @@ func TestSetsAgreeWithTheWalk(t *testing.T) {
 			}
 			return g
 		}
-		v := NewView(Picture{Self: "gw-0", Ring: r, Asking: rnd.IntN(2) == 0, Live: mean * n})
+		first := []Gateway{{State: Ready, Known: true}} // without an ID
+		for range rnd.IntN(2) * 2 * known {
+			first = append(first, gateway()) // some twice
+		}
+		v := NewView(Picture{Self: "gw-0", Ring: r, Asking: rnd.IntN(2) == 0, Live: mean * n, Gateways: first})
 		var l Ledger
 		l.Bind(v)
 		for step := range 120 {
@@ -84,6 +88,7 @@ func TestSetsAgreeWithTheWalk(t *testing.T) {
 				if known > 0 {
 					v.Set(gateway())
 				}
+				v.Set(Gateway{Endpoint: "somewhere", State: Ready, Known: true})
 			}
 			q := Request{Member: ring.MemberID(fmt.Sprint("m", rnd.Uint64()))}
 			if rnd.IntN(2) == 0 {
@@ -94,6 +99,9 @@ func TestSetsAgreeWithTheWalk(t *testing.T) {
 			}
 			for range rnd.IntN(2) * rnd.IntN(3) {
 				q.Avoid = append(q.Avoid, id())
+			}
+			for i, g := range v.gateways {
+				require.Equal(t, i, v.position(g.ID), "each once, and none without an ID")
 			}
 			got := v.Place(q)
 			if q.Prefer == "" {

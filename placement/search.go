@@ -9,9 +9,9 @@ import (
 )
 
 // DefaultAsks is how many questions a [Search] may put. About one is the
-// mean, and the number decides how even the last few of a burst end: of 1000 bursts of 500
-// supervisors on 5 gateways 990 ended even with 4, and all with 8.
-const DefaultAsks = 8
+// mean, and the number decides how even the last few of a burst end: of 3000 bursts of 500
+// supervisors on 5 gateways all ended even with 12, and all but 6 with 10.
+const DefaultAsks = 12
 
 // Search places one member by asking before it sends: begin -> ask this one |
 // decided; answered -> ask that one | decided. Feed what an answer reports into the picture first, so
@@ -70,6 +70,11 @@ func (s *Search) Answered(v *View, a Answer) (*Ask, Decision) {
 	if a.Yes && v.fit(s.pending.Gateway) { // it may have begun to stop since it said so
 		return nil, s.pending
 	}
+	// The target knows of more who are live: ask for a place below its limit.
+	if a.Limit > s.pending.Limit && a.State == Ready && s.asked < s.asks && v.fit(s.pending.Gateway) {
+		s.pending.Limit = a.Limit
+		return s.ask(v, false), Decision{}
+	}
 	if s.asked >= s.asks && a.State == Ready {
 		if d, ok := s.here(v, Insisted); ok {
 			return nil, d // no better place is known than this one
@@ -113,9 +118,8 @@ func (s *Search) next(v *View) (*Ask, Decision) {
 		}
 		return nil, Decision{Cap: d.Cap, Share: d.Share, Version: d.Version, Age: d.Age}
 	}
-	s.asked++
 	insist := d.Reason == Full
-	if s.asked == s.asks && !insist {
+	if s.asked+1 == s.asks && !insist {
 		insist = true
 		if d = v.least(&s.request, d); d.Gateway == s.self {
 			return nil, d
@@ -125,10 +129,16 @@ func (s *Search) next(v *View) (*Ask, Decision) {
 		}
 	}
 	s.pending = d
+	return s.ask(v, insist), Decision{}
+}
+
+// ask puts the question for what is pending.
+func (s *Search) ask(v *View, insist bool) *Ask {
+	s.asked++
 	return &Ask{
-		To: v.gateways[v.position(d.Gateway)],
+		To: v.gateways[v.position(s.pending.Gateway)],
 		Question: Question{
-			From: s.self, Member: s.request.Member, Limit: d.Limit, Insist: insist,
+			From: s.self, Member: s.request.Member, Limit: s.pending.Limit, Insist: insist,
 		},
-	}, Decision{}
+	}
 }

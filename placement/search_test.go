@@ -53,6 +53,34 @@ func TestSearch(t *testing.T) {
 		require.NotEqual(t, ring.GatewayID("B"), d.Gateway, "whom to avoid stays")
 		require.Equal(t, 2, d.Load)
 	})
+	t.Run("a no tells below which limit there would be room", func(t *testing.T) {
+		s, _ := begin()
+		hint := no("B")
+		hint.Limit = 3
+		ask, _ := s.Answered(view(t, all), hint)
+		require.NotNil(t, ask)
+		require.Equal(t, ring.GatewayID("B"), ask.To.ID)
+		require.Equal(t, placement.Question{From: "A", Member: m, Limit: 3}, ask.Question)
+		again := s
+		_, d := s.Answered(view(t, all), placement.Answer{Gateway: "B", Yes: true, State: placement.Ready})
+		require.Equal(t, ring.GatewayID("B"), d.Gateway)
+		require.Equal(t, 3, d.Limit, "under the limit that was asked for")
+
+		hint.Limit = 3 // it has filled up to that meanwhile
+		ask, _ = again.Answered(view(t, gateways(5, 3, 0, 0)), hint)
+		require.NotEqual(t, ring.GatewayID("B"), ask.To.ID)
+		hint.Gateway, hint.Limit, hint.State = ask.To.ID, 9, placement.Draining
+		before := ask.To.ID
+		ask, _ = again.Answered(view(t, gateways(5, 3, 0, 0)), hint)
+		require.NotEqual(t, before, ask.To.ID, "one that drains is not asked again")
+
+		few := placement.NewSearch("A", 1, placement.Request{Member: m})
+		ask, _ = few.Begin(view(t, all))
+		hint = no(ask.To.ID)
+		hint.Limit = ask.Question.Limit + 1
+		ask, _ = few.Answered(view(t, all), hint)
+		require.Nil(t, ask, "one question was allowed")
+	})
 	t.Run("a no brings counts, and the walk starts again", func(t *testing.T) {
 		s, _ := begin()
 		fresh := gateways(5, 4, 0, 0)

@@ -41,7 +41,7 @@ import (
 type Picture struct {
 	Self     ring.GatewayID // who looks; it needs no endpoint to be its own target
 	Ring     *ring.Ring     // nil: empty
-	Gateways []Gateway      // each once, in any order; those that are not on the ring come last on every walk
+	Gateways []Gateway      // in any order; of two with one ID the last counts, and one without an ID is nobody; those that are not on the ring come last on every walk
 	Live     int            // distinct supervisors: attached anywhere, reserved or held
 	Asking   bool           // targets are asked before anybody is sent to them
 	Rivals   int            // without asking: how many gateways place from pictures like this one; 0 is 1
@@ -87,11 +87,18 @@ func NewView(p Picture) *View {
 	for _, g := range p.Gateways {
 		if i, ok := p.Ring.Index(g.ID); ok {
 			v.gateways[i] = g
-		} else {
+		} else if g.ID != "" {
 			v.gateways = append(v.gateways, g)
 		}
 	}
-	slices.SortFunc(v.gateways[p.Ring.Len():], func(a, b Gateway) int { return cmp.Compare(a.ID, b.ID) })
+	rest := v.gateways[p.Ring.Len():]
+	slices.SortStableFunc(rest, func(a, b Gateway) int { return cmp.Compare(a.ID, b.ID) })
+	v.gateways = v.gateways[:p.Ring.Len()]
+	for i, g := range rest {
+		if i+1 == len(rest) || rest[i+1].ID != g.ID {
+			v.gateways = append(v.gateways, g)
+		}
+	}
 	v.drafts = make([]Decision, len(v.gateways))
 	v.gather()
 	return v
@@ -111,12 +118,15 @@ func (v *View) Clone() *View {
 
 // Set takes newer facts of one gateway. What was promised to it stays: it is
 // the view's own, and g.Promised is not read. A gateway that the view has not
-// had before and that is not on the ring comes last on every walk. The ring itself stays:
+// had before and that is not on the ring comes last on every walk; one without an ID is nobody. The ring itself stays:
 // when gateways come and go for good, make a new view.
 //
 // It takes time in proportion to the gateway's slots at most, and as a rule
 // none of them is touched.
 func (v *View) Set(g Gateway) {
+	if g.ID == "" {
+		return
+	}
 	i := v.position(g.ID)
 	if i < 0 {
 		rest := v.gateways[v.ring.Len():]

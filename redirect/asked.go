@@ -26,31 +26,29 @@ func (a *Admission) Asked(now time.Time, q placement.Question) placement.Answer 
 	if answer.State == placement.Ready && a.busyFor(now, q) {
 		answer.State = placement.Starting // who asks looks elsewhere
 	}
-	if answer.State == placement.Ready && (q.Insist || a.loadFor(q.Member) < q.Limit || !a.settles(q) && a.wouldKeep(now, q.Member)) {
+	switch {
+	case answer.State != placement.Ready:
+	case q.Insist || a.loadFor(q.Member) < q.Limit:
 		answer.Yes = true
 		if !a.expects(q.Member) {
 			a.pace.take(now)
 		}
 		a.reserve(now, q)
+	default:
+		answer.Limit = a.limitFor(now, q.Member)
 	}
 	answer.Reports = a.roster.Reports()
 	return answer
 }
 
-// settles reports whether the question moves a member whose stream is in order, from a gateway that goes
-// on serving: only a settle does that, and its limit is meant to the letter.
-func (a *Admission) settles(q placement.Question) bool {
-	home, e, ok := a.roster.Home(q.Member)
-	from, known := a.roster.Gateway(q.From)
-	return ok && known && home == q.From && !e.Held && from.State == placement.Ready
-}
-
-// wouldKeep reports whether this gateway has room for m in its own eyes.
-func (a *Admission) wouldKeep(now time.Time, m ring.MemberID) bool {
+// limitFor is the limit below which this gateway has room for m in its own eyes, or 0.
+func (a *Admission) limitFor(now time.Time, m ring.MemberID) int {
 	r := a.request(Hello{Member: m})
 	r.Prefer = a.cfg.Gateway
-	d := a.view(now).Place(r)
-	return d.Gateway == a.cfg.Gateway && d.Reason == placement.Preferred
+	if d := a.view(now).Place(r); d.Gateway == a.cfg.Gateway && d.Reason == placement.Preferred {
+		return d.Limit
+	}
+	return 0
 }
 
 func (a *Admission) reserve(now time.Time, q placement.Question) {
@@ -61,6 +59,9 @@ func (a *Admission) reserve(now time.Time, q placement.Question) {
 				a.expected++
 			}
 			s.back = until
+			if s.until.Before(until) {
+				s.until = until // what was promised outlasts the hold
+			}
 			a.agenda.add(until, q.Member)
 		}
 		return

@@ -12,9 +12,21 @@ import (
 	"github.com/evenring/evenring/ring"
 )
 
-// Explain tells why m would be placed where it would.
+// Explain tells where m would be placed now, and why: the first choice for a
+// hello that can follow a redirect and does not ask to stay, or, while this
+// gateway drains, for handing m over if m is attached here. The target may still say no when it is asked, and
+// [Config.Pace] is left aside. On a stale view whoever comes is served here, unless this gateway drains.
 func (a *Admission) Explain(now time.Time, m ring.MemberID, avoid ...ring.GatewayID) placement.Explanation {
-	return a.view(now).Explain(a.request(Hello{Member: m, Avoid: avoid}))
+	a.expire(now)
+	p := &Admitting{hello: Hello{Member: m, Avoid: avoid}, leaving: a.draining && a.present(m) != nil}
+	v := a.view(now)
+	r := a.wanted(p, v)
+	if p.leaving {
+		r.Avoid = append(r.Avoid, avoid...)
+	}
+	e := v.Explain(r)
+	e.Stale = !a.draining && a.roster.Stale(now)
+	return e
 }
 
 // Roster returns the roster, to be read.

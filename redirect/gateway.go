@@ -354,7 +354,8 @@ func (g *Gateway) Ready() (r roster.Readiness) {
 	return r
 }
 
-// Explain tells where m would be placed now, and why. It changes nothing.
+// Explain tells where m would be placed now, and why, as [Admission.Explain]
+// has it. It places nobody.
 func (g *Gateway) Explain(m ring.MemberID, avoid ...ring.GatewayID) (e placement.Explanation) {
 	g.do(func(now time.Time, a *Admission) { e = a.Explain(now, m, avoid...) })
 	return e

@@ -171,27 +171,6 @@ func TestStartSettle(t *testing.T) {
 	require.NoError(t, p.StartSettle(), "the drain has ended the one before")
 }
 
-// A question of a settle is answered by its limit alone: a place that this
-// gateway would give a newcomer does not count.
-func TestASettlesLimitIsMeantToTheLetter(t *testing.T) {
-	p := newPair(t, true, 5)
-	for i := range 3 {
-		p.hello(member(i), stay)
-	}
-	q := placement.Question{From: "B", Member: "B-0", Generation: 1, Limit: 3}
-	require.False(t, p.Asked(p.now, q).Yes, "the cap is 4, and B serves that member and goes on serving")
-	q.Limit = 4
-	require.True(t, p.Asked(p.now, q).Yes)
-
-	p = newPair(t, true, 5)
-	for i := range 3 {
-		p.hello(member(i), stay)
-	}
-	require.True(t, p.Asked(p.now, placement.Question{From: "B", Member: "new", Limit: 3}).Yes, "for a newcomer there is room")
-	p.peer("B", placement.Draining, 2, 5)
-	require.True(t, p.Asked(p.now, placement.Question{From: "B", Member: "B-0", Generation: 1, Limit: 3}).Yes, "and for one whose gateway drains")
-}
-
 // Where a supervisor came from is remembered over reconnections to this gateway.
 func TestWhereASupervisorCameFrom(t *testing.T) {
 	p := newPair(t, true, 0)

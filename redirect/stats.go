@@ -71,7 +71,7 @@ func (a *Admission) Stats(now time.Time) Stats {
 	own, balance := a.counts(), v.Balance()
 	s := Stats{
 		Served: own.Attached, Held: own.Held, Reserved: own.Reserved, Sessions: a.children.sessions(),
-		Live: a.live(), Placeable: v.Placeable(), Skew: max(1, balance.Skew), Balanced: balance.Even(),
+		Live: a.live(), Placeable: v.Placeable(), Skew: balance.Skew, Balanced: balance.Even(),
 		Draining: a.draining, Delisted: a.roster.Delisted(), Stale: a.roster.Stale(now), ViewAge: a.roster.Age(now),
 		Placements: make(map[placement.Reason]uint64), Verdicts: make(map[Outcome]map[Reason]uint64), OverCap: make(map[Reason]uint64),
 		Asks: t.asks, AskFailures: t.askFailures,

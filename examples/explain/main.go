@@ -8,27 +8,17 @@
 //
 // Each gateway is NAME=SUPERVISORS, and may be followed by :starting,
 // :draining or :suspect. With -home the member is served there already; -avoid names gateways that it
-// could not reach.
-//
-// A plan is steps with semicolons between them, each over before the next begins:
-//
-//	stop a          drain a, which then leaves the fleet; "stop a b" drains both at once
-//	start a         start it again, as a new incarnation that serves nobody
-//	crash a         a is lost without a word
-//	join d          start a gateway that the fleet has not had yet
-//	arrive 10       newcomers
-//	leave 10        goodbyes, from everywhere; "leave 10 from a" takes them from there
-//	settle          the fewest moves that make it even; "settle 5" makes no more than 5
+// could not reach. -help lists the steps of a plan; [placement.ParsePlan] has the details. With -json all of it is one
+// object, with the fields of [placement.Explanation], [placement.Balance] and [placement.Prediction].
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/evenring/evenring/placement"
 	"github.com/evenring/evenring/ring"
@@ -41,37 +31,27 @@ func main() {
 	}
 }
 
+// report is what there is to tell, and the shape of -json.
+type report struct {
+	Ring        shape                  `json:"ring"`
+	Balance     placement.Balance      `json:"balance"`
+	Explanation *placement.Explanation `json:"explanation,omitempty"` // of -member
+	Prediction  *placement.Prediction  `json:"prediction,omitempty"`  // of -plan
+}
+
+type shape struct {
+	Slots        int     `json:"slots"`
+	LargestShare float64 `json:"largest_share"` // over the even one
+}
+
 func run(args []string, stdout, stderr io.Writer) error {
-	fs := flag.NewFlagSet("explain", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fleet := fs.String("gateways", "a=0,b=0,c=0", "the fleet: `NAME=SUPERVISORS[:STATE],...`")
-	member := fs.String("member", "", "the supervisor's member `ID`")
-	home := fs.String("home", "", "the `gateway` that serves it already")
-	avoid := fs.String("avoid", "", "`gateways` that it could not reach, with commas")
-	plan := fs.String("plan", "", "`steps` to predict, with semicolons, as in \"stop a; start a; arrive 10; crash b; settle\"")
-	if err := fs.Parse(args); err != nil {
+	cfg, err := parse(args, stderr)
+	if err != nil {
 		return err
 	}
-	gateways, err := parse(*fleet)
-	if err != nil {
-		return fmt.Errorf("-gateways: %w", err)
-	}
-	steps, err := parsePlan(*plan)
-	if err != nil {
-		return fmt.Errorf("-plan: %w", err)
-	}
-	if *member == "" && len(steps) == 0 {
-		return errors.New("-member is empty, and so is -plan")
-	}
-	request := placement.Request{Member: ring.MemberID(*member), Home: ring.GatewayID(*home)}
-	if *avoid != "" {
-		for id := range strings.SplitSeq(*avoid, ",") {
-			request.Avoid = append(request.Avoid, ring.GatewayID(id))
-		}
-	}
-	ids := make([]ring.GatewayID, len(gateways))
+	ids := make([]ring.GatewayID, len(cfg.gateways))
 	live := 0
-	for i, g := range gateways {
+	for i, g := range cfg.gateways {
 		ids[i] = g.ID
 		live += g.Load()
 	}
@@ -79,51 +59,36 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-gateways: %w", err)
 	}
-	view := placement.NewView(placement.Picture{Ring: circle, Gateways: gateways, Live: live})
-	prediction, err := placement.Predict(view, nil, steps...)
-	if err != nil {
-		return fmt.Errorf("-plan: %w", err)
+	view := placement.NewView(placement.Picture{Ring: circle, Gateways: cfg.gateways, Live: live})
+	told := report{Ring: shape{circle.Slots(), circle.LargestShare()}, Balance: view.Balance()}
+	if cfg.request.Member != "" {
+		explanation := view.Explain(cfg.request)
+		told.Explanation = &explanation
 	}
-	if *member != "" {
-		fmt.Fprintf(stdout, "a ring of %d slots, the largest share %.3f times the even one\n", circle.Slots(), circle.LargestShare())
-		fmt.Fprintln(stdout, view.Balance())
-		fmt.Fprint(stdout, view.Explain(request))
+	if len(cfg.plan) > 0 {
+		prediction, err := placement.Predict(view, nil, cfg.plan...)
+		if err != nil {
+			return fmt.Errorf("-plan: %w", err)
+		}
+		told.Prediction = &prediction
 	}
-	if len(steps) > 0 {
-		fmt.Fprint(stdout, prediction)
+	if cfg.json {
+		out := json.NewEncoder(stdout)
+		out.SetIndent("", "  ")
+		return out.Encode(told)
 	}
+	told.print(stdout)
 	return nil
 }
 
-// parse reads a fleet.
-func parse(text string) ([]placement.Gateway, error) {
-	var all []placement.Gateway
-	seen := map[string]bool{}
-	for one := range strings.SplitSeq(text, ",") {
-		what, state, _ := strings.Cut(one, ":")
-		name, count, ok := strings.Cut(what, "=")
-		n, err := strconv.Atoi(count)
-		if !ok || name == "" || err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is not NAME=SUPERVISORS", one)
-		}
-		if seen[name] {
-			return nil, fmt.Errorf("%q is there twice", name)
-		}
-		seen[name] = true
-		g := placement.Gateway{ID: ring.GatewayID(name), Endpoint: name, State: placement.Ready, Known: true,
-			Counts: placement.Counts{Attached: n}}
-		switch state {
-		case "", "ready":
-		case "starting":
-			g.State = placement.Starting
-		case "draining":
-			g.State = placement.Draining
-		case "suspect":
-			g.Suspect = true
-		default:
-			return nil, fmt.Errorf("%q: no gateway is %q; it may be ready, starting, draining or suspect", one, state)
-		}
-		all = append(all, g)
+// print writes the report for a person. A prediction tells of the balance itself.
+func (r report) print(w io.Writer) {
+	if r.Explanation != nil {
+		fmt.Fprintf(w, "a ring of %d slots, the largest share %.3f times the even one\n", r.Ring.Slots, r.Ring.LargestShare)
+		fmt.Fprintln(w, r.Balance)
+		fmt.Fprint(w, r.Explanation)
 	}
-	return all, nil
+	if r.Prediction != nil {
+		fmt.Fprint(w, r.Prediction)
+	}
 }

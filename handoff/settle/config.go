@@ -30,12 +30,12 @@ type Config struct {
 	// stable, or nobody can be moved although somebody should be. 0: 60 s.
 	Patience time.Duration
 
-	Budget      int           // the most that this gateway tells to move; 0: as many as it takes
+	Budget      int           // the most that this gateway tells to move, whatever others do; 0: as many as it takes
 	InFlight    int           // moves under way at once; 0: 8
 	Interval    time.Duration // between one move and the next, so that nobody is flooded; 0: 20 ms
 	MoveTimeout time.Duration // one that has not moved so long after it was told has failed; 0: 10 s, the time of one dial
-	RetryPause  time.Duration // a gateway that keeps no place is not asked again sooner; 0: 1 s
-	Linger      time.Duration // there must be nothing to give for so long, for counts to arrive; 0: 1 s
+	RetryPause  time.Duration // a gateway that keeps no place is not asked again sooner, other than with a higher limit; 0: 1 s
+	Linger      time.Duration // there must be nothing to give for so long, for counts to arrive; and so long to wait for each whose turn comes first; 0: 1 s
 }
 
 // Validate reports every fault of the configuration, each naming its field.

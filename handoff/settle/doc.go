@@ -11,12 +11,14 @@
 // Each gateway gives away its own surplus, and nobody coordinates. What a
 // gateway may give follows from everybody's counts: first what it has above the
 // even share rounded up; once nobody is above that, one more, if
-// somebody is below the share rounded down. Counts may be
+// somebody is below the share rounded down: the first gateways in ID order, as many as are
+// needed, and the next one if they do not for a while. Counts may be
 // a moment old, so the one who is to receive is asked to keep a place, below a limit that it
 // holds against its exact count, and the limit is below what the giver has. So a
 // supervisor moves only if the receiver, with it, stays strictly below what the giver had,
 // whatever the views say, and the moves of all gateways together are the
-// fewest that even the fleet out.
+// fewest that even the fleet out. The rules are those of placement.Giver and placement.Leavers, which tell
+// beforehand, in placement.Predict, what a settle will come to.
 //
 // Under Run is a machine, [Machine], that knows no clock and no socket:
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -153,6 +154,43 @@ func TestSettleEvensOutAnyFleet(t *testing.T) {
 			f.Run(time.Second)
 		}
 		require.Equal(t, after, f.loads(), "seed %d", seed)
+	}
+}
+
+// Of several that may give one more, the first do. Who comes after them does not wait in vain: if the first do not settle, or
+// gateways settle one after the other, the fleet is even all the same, with as few moves.
+func TestWhoGivesOneMore(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		loads []int
+		order []string // who settles, at once; then who settles after that, and so on
+		want  []int
+	}{
+		{"all at once", []int{4, 4, 4, 1}, []string{"ABCD"}, []int{3, 3, 4, 3}},
+		{"all at once, and others have more", []int{4, 6, 4, 0}, []string{"ABCD"}, []int{3, 4, 4, 3}},
+		{"without the first", []int{4, 4, 4, 1}, []string{"BCD"}, []int{4, 3, 3, 3}},
+		{"without the first two", []int{4, 4, 4, 2}, []string{"CD"}, []int{4, 4, 3, 3}},
+		{"one after the other", []int{4, 6, 4, 0}, []string{"A", "B", "C", "D"}, []int{4, 3, 4, 3}},
+		{"one after the other, the last first", []int{4, 4, 4, 1}, []string{"D", "C", "B", "A"}, []int{4, 3, 3, 3}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				f := newFleet(t, sim.Config{Seed: seed}, c.loads...)
+				for _, ids := range c.order {
+					var all []*sim.Settlement
+					for _, id := range ids {
+						s, err := f.Gateways[ring.GatewayID(id)].Settle(settle.Config{})
+						require.NoError(t, err)
+						all = append(all, s)
+					}
+					require.True(t, f.Until(time.Minute, func() bool {
+						return !slices.ContainsFunc(all, func(s *sim.Settlement) bool { return s.Report == nil })
+					}), "seed %d", seed)
+					require.True(t, f.Until(time.Minute, f.Settled))
+				}
+				f.requireServed(c.want...)
+			}
+		})
 	}
 }
 

@@ -37,23 +37,33 @@ type Machine struct {
 	listed  bool
 	members []*member // sorted by ID; who was attached when moving began, and can move
 	byID    map[ring.MemberID]*member
-	watched []*member // told, and not seen elsewhere
+	leavers placement.Leavers // those of them who may be told to move
+	watched []*member         // told, and not seen elsewhere
 	asking  map[ring.GatewayID]int
-	resting map[ring.GatewayID]time.Time // until when not to ask them again
+	resting map[ring.GatewayID]refusal // who is not to be asked again for a while
 	told    int
 	refused int
 	nextAt  time.Time // no order sooner
+	behind  time.Time // since when others were to give before this gateway gives one more; zero: it is not so
+	turnAt  time.Time // when it no longer waits for them; zero: it does not
 	wakeAt  time.Time // zero: no tick is wanted
 }
 
 // member is one supervisor and what became of it.
 type member struct {
-	id   ring.MemberID
-	from ring.GatewayID // who served it before
-	fate fate
-	to   ring.GatewayID // where it was told to go; moved: where it is
-	due  time.Time      // told: when it counts as failed
-	at   ring.GatewayID // told: where it was when last seen; empty: nowhere
+	id    ring.MemberID
+	from  ring.GatewayID // who served it before
+	fate  fate
+	to    ring.GatewayID // where it was told to go; moved: where it is
+	limit int            // that its target was asked with
+	due   time.Time      // told: when it counts as failed
+	at    ring.GatewayID // told: where it was when last seen; empty: nowhere
+}
+
+// refusal is a gateway's no to a question. What it is asked with a higher limit is another question.
+type refusal struct {
+	until time.Time // not to ask again before
+	limit int
 }
 
 type fate uint8
@@ -74,7 +84,7 @@ func New(cfg Config) (*Machine, error) {
 	}
 	return &Machine{
 		cfg: cfg.resolved(), byID: make(map[ring.MemberID]*member),
-		asking: make(map[ring.GatewayID]int), resting: make(map[ring.GatewayID]time.Time),
+		asking: make(map[ring.GatewayID]int), resting: make(map[ring.GatewayID]refusal),
 	}, nil
 }
 
@@ -185,6 +195,9 @@ func (m *Machine) list(members []redirect.Supervisor) {
 		}
 	}
 	slices.SortFunc(m.members, func(a, b *member) int { return cmp.Compare(a.id, b.id) })
+	for _, one := range m.members {
+		m.leavers.Add(one.id, one.from)
+	}
 }
 
 // ordered notes the result of an order.
@@ -206,8 +219,9 @@ func (m *Machine) ordered(now time.Time, e Ordered) {
 		one.fate = absent
 	default:
 		m.refused++
-		m.resting[one.to] = now.Add(m.cfg.RetryPause)
+		m.resting[one.to] = refusal{until: now.Add(m.cfg.RetryPause), limit: one.limit}
 		one.fate, one.to = here, ""
+		m.leavers.Add(one.id, one.from)
 	}
 }
 
@@ -240,7 +254,7 @@ func (m *Machine) goOn(now time.Time) []Action {
 }
 
 // idle reports whether nobody is under way.
-func (m *Machine) idle() bool { return len(m.asking) == 0 && m.outgoing().pending == 0 }
+func (m *Machine) idle() bool { return len(m.asking) == 0 && m.outgoing().Pending == 0 }
 
 // gaveUp is the ending when nothing has got on for too long.
 func (m *Machine) gaveUp() Ending {
@@ -252,8 +266,8 @@ func (m *Machine) gaveUp() Ending {
 
 // settled is the ending when there is nobody left to move.
 func (m *Machine) settled() Ending {
-	switch _, left := moves(m.sight.Self, m.sight.Gateways); {
-	case left == 0:
+	switch {
+	case owed(m.sight) == 0:
 		return Even
 	case m.spent():
 		return Spent
@@ -270,9 +284,13 @@ func (m *Machine) wait(now time.Time) {
 	}
 	if held := m.held(); held > 0 {
 		m.unrest = fmt.Sprintf("%d supervisors on hold", held)
+		if held == 1 {
+			m.unrest = "1 supervisor on hold"
+		}
 		return
 	}
-	m.state, m.unrest, m.progressed, m.restedFrom = Moving, "", now, time.Time{}
+	m.state, m.unrest, m.progressed = Moving, "", now
+	m.restedFrom, m.behind, m.turnAt = time.Time{}, time.Time{}, time.Time{}
 }
 
 func (m *Machine) held() int {
@@ -287,11 +305,10 @@ func (m *Machine) held() int {
 func (m *Machine) move(now time.Time) []Action {
 	var actions []Action
 	for {
-		p, next := m.plan(now)
-		one := m.pick(next)
+		g, next := m.plan(now)
 		switch {
-		case one == nil || m.spent():
-			return append(actions, m.rest(now, p.owes() && !m.spent())...)
+		case next.To == "" || m.leavers.Len() == 0 || m.spent():
+			return append(actions, m.rest(now, g.Owes() && !m.spent())...)
 		case m.underWay() >= m.cfg.InFlight:
 			m.restedFrom = time.Time{}
 			return actions
@@ -301,22 +318,43 @@ func (m *Machine) move(now time.Time) []Action {
 			return actions
 		}
 		m.restedFrom = time.Time{}
-		one.fate, one.to = asking, next.to
-		m.asking[next.to]++
+		id, _ := m.leavers.Take(next.To)
+		one := m.byID[id]
+		one.fate, one.to, one.limit = asking, next.To, next.Limit
+		m.asking[next.To]++
 		m.nextAt = now.Add(m.cfg.Interval)
-		actions = append(actions, Order{Member: one.id, To: next.to, Limit: next.limit})
+		actions = append(actions, Order{Member: one.id, To: next.To, Limit: next.Limit})
 	}
 }
 
-// plan returns the plan by the last look, and the next move; without one, it
-// has no target.
-func (m *Machine) plan(now time.Time) (plan, offer) {
-	p := newPlan(m.sight.Self, m.sight.Gateways, m.outgoing())
-	next := p.next(func(id ring.GatewayID) bool {
-		m.wake(m.resting[id], now)
-		return now.Before(m.resting[id])
+// plan returns what this gateway may give by the last look, and the next move;
+// without one, it has no target.
+func (m *Machine) plan(now time.Time) (placement.Giver, placement.Offer) {
+	g := placement.NewGiver(m.sight.Self, m.sight.Gateways, m.outgoing())
+	return g, g.Next(m.waited(now, g.Behind()), func(o placement.Offer) bool {
+		r := m.resting[o.To]
+		if o.Limit > r.limit || !now.Before(r.until) {
+			return false
+		}
+		m.wake(r.until, now)
+		return true
 	})
-	return p, next
+}
+
+// waited reports whether this gateway has waited long enough for so many others to give
+// one more before it does: Linger for each, so that they do not all lose patience at
+// once, and MoveTimeout at most.
+func (m *Machine) waited(now time.Time, behind int) bool {
+	switch {
+	case behind == 0:
+		m.behind, m.turnAt = time.Time{}, time.Time{}
+		return false
+	case m.behind.IsZero():
+		m.behind = now
+	}
+	m.turnAt = m.behind.Add(min(time.Duration(behind)*m.cfg.Linger, max(m.cfg.MoveTimeout, m.cfg.Linger)))
+	m.wake(m.turnAt, now)
+	return !now.Before(m.turnAt)
 }
 
 // rest ends the settle if there has been nothing to give for a while, or, if
@@ -332,6 +370,7 @@ func (m *Machine) rest(now time.Time, owes bool) []Action {
 	until := m.restedFrom.Add(m.cfg.Linger)
 	if owes {
 		until = latest(m.restedFrom, m.stirredAt).Add(max(m.cfg.MoveTimeout, m.cfg.Linger))
+		until = latest(until, m.turnAt.Add(m.cfg.Linger))
 	}
 	if now.Before(until) {
 		m.wake(until, now)
@@ -350,45 +389,17 @@ func latest(a, b time.Time) time.Time {
 // spent reports whether the budget is used up.
 func (m *Machine) spent() bool { return m.cfg.Budget > 0 && m.told+m.askingNow() >= m.cfg.Budget }
 
-// pick returns who makes the next move: first who came from where it goes,
-// then who came from anywhere else, then the rest, each in ID order; nil: nobody.
-func (m *Machine) pick(next offer) *member {
-	if next.to == "" {
-		return nil
-	}
-	const none = 3
-	var best *member
-	bestRank := none
-	for _, one := range m.members {
-		if one.fate != here {
-			continue
-		}
-		rank := 2
-		switch one.from {
-		case next.to:
-			return one
-		case "":
-		default:
-			rank = 1
-		}
-		if rank < bestRank {
-			best, bestRank = one, rank
-		}
-	}
-	return best
-}
-
 // outgoing counts who goes from here.
-func (m *Machine) outgoing() outgoing {
-	out := outgoing{asking: m.asking}
+func (m *Machine) outgoing() placement.Outgoing {
+	out := placement.Outgoing{Asking: m.asking}
 	for _, one := range m.watched {
 		if one.fate == told {
-			out.pending++
+			out.Pending++
 		}
 		if one.at == m.sight.Self {
-			out.here++
+			out.Here++
 			if one.fate == failed {
-				out.failed++
+				out.Failed++
 			}
 		}
 	}
@@ -396,7 +407,7 @@ func (m *Machine) outgoing() outgoing {
 }
 
 // underWay is how many are being moved at the moment.
-func (m *Machine) underWay() int { return m.outgoing().pending + m.askingNow() }
+func (m *Machine) underWay() int { return m.outgoing().Pending + m.askingNow() }
 
 func (m *Machine) askingNow() int {
 	n := 0
@@ -445,8 +456,7 @@ func (m *Machine) Report(now time.Time) Report {
 	if m.over() {
 		r.Took = m.ended.Sub(m.began)
 	}
-	r.Before, _ = moves(m.sight.Self, m.first.Gateways)
-	r.After, r.Left = moves(m.sight.Self, m.sight.Gateways)
+	r.Before, r.After, r.Left = balance(m.first), balance(m.sight), owed(m.sight)
 	for _, one := range m.members {
 		switch one.fate {
 		case moved:
@@ -496,13 +506,20 @@ func troubled(s redirect.Sight) string {
 	if s.Stale {
 		return "the view is stale"
 	}
-	for i := range s.Gateways {
-		switch g := &s.Gateways[i]; {
-		case g.Suspect:
-			return fmt.Sprintf("gateway %q is suspect", g.ID)
-		case !g.Placeable():
-			return fmt.Sprintf("gateway %q is %s", g.ID, g.State)
+	return placement.Unrest(s.Gateways)
+}
+
+// balance returns how even the fleet is.
+func balance(s redirect.Sight) placement.Balance {
+	return placement.NewView(placement.Picture{Self: s.Self, Gateways: s.Gateways}).Balance()
+}
+
+// owed returns how many this gateway would have to give.
+func owed(s redirect.Sight) (n int) {
+	for _, t := range placement.NewView(placement.Picture{Self: s.Self, Gateways: s.Gateways}).Settle() {
+		if t.From == s.Self {
+			n += t.Count
 		}
 	}
-	return ""
+	return n
 }

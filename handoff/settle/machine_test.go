@@ -23,6 +23,19 @@ var start = time.Unix(1_700_000_000, 0)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
+// gateways are A, B, ... with so many supervisors.
+func gateways(loads ...int) []placement.Gateway {
+	all := make([]placement.Gateway, len(loads))
+	for i, n := range loads {
+		id := ring.GatewayID(rune('A' + i))
+		all[i] = placement.Gateway{
+			ID: id, Endpoint: string(id), State: placement.Ready, Known: true,
+			Counts: placement.Counts{Incarnation: 1, Attached: n},
+		}
+	}
+	return all
+}
+
 // world runs the machine of gateway A in made-up time, over a fleet that it
 // keeps itself, and checks at every step what must hold in any settle.
 type world struct {
@@ -294,6 +307,27 @@ func TestRefused(t *testing.T) {
 	require.InDelta(t, (DefaultStable + DefaultPatience).Seconds(), report.Took.Seconds(), 2)
 }
 
+// A no says nothing about a question with a higher limit.
+func TestRefusedBelowTheShare(t *testing.T) {
+	w := newWorld(t, Config{}, 8, 3, 3, 5)
+	refused := false
+	answer := w.answer
+	w.answer = func(o Order) Result {
+		if o.To == "C" && !refused { // somebody has come there from D meanwhile
+			refused = true
+			w.gateway("C").Attached++
+			w.gateway("D").Attached--
+			return Refused
+		}
+		return answer(o)
+	}
+	report := w.run()
+	require.Equal(t, Even, report.Ending)
+	require.Equal(t, 1, report.Refused)
+	require.Equal(t, []int{5, 4, 5, 5}, []int{w.gateway("A").Load(), w.gateway("B").Load(), w.gateway("C").Load(), w.gateway("D").Load()})
+	require.Less(t, report.Took, DefaultStable+DefaultLinger+DefaultRetryPause, "C is not left alone for longer")
+}
+
 // Who came from the receiver goes back to it first, then whoever else was
 // displaced, then the rest in ID order; who cannot move is not asked.
 func TestWhoMoves(t *testing.T) {
@@ -366,7 +400,7 @@ func TestHoldsAreWaitedFor(t *testing.T) {
 	w.gateway("A").Held = 1
 	report := w.run()
 	require.Equal(t, Unstable, report.Ending)
-	require.Equal(t, "1 supervisors on hold", report.Unrest)
+	require.Equal(t, "1 supervisor on hold", report.Unrest)
 	require.Equal(t, DefaultPatience, report.Took)
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // reference is the membership over which every process computes the ring that
-// stands for all its rings. Changing it makes every other build look different.
+// stands for all its rings. A rule that only larger rings show cannot differ unseen: changing one
+// raises [ring.Format], which is part of every fingerprint. Changing the reference makes every other build look different.
 var reference = [...]ring.GatewayID{"gw-1", "gw-2", "gw-11"}
 
 // layoutOf returns the fingerprint of the reference ring. It tells how a process

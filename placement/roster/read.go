@@ -42,8 +42,8 @@ func (r *Roster) Gateway(id ring.GatewayID) (placement.Gateway, bool) {
 func (r *Roster) view(rec *record) placement.Gateway {
 	counts := r.counts(rec)
 	if rec != r.self && counts.Incarnation == rec.incarnation && counts.Sequence == rec.have {
-		counts.Attached -= rec.attached - (rec.placed - rec.placedHeld)
-		counts.Held -= rec.held - rec.placedHeld
+		counts.Attached = max(0, counts.Attached-rec.attached+(rec.placed-rec.placedHeld))
+		counts.Held = max(0, counts.Held-rec.held+rec.placedHeld)
 	}
 	return placement.Gateway{
 		ID:       rec.id,

@@ -136,6 +136,7 @@ func answerToWire(a placement.Answer) *evenringpb.Answer {
 		Yes:     a.Yes,
 		State:   a.State.String(),
 		Reports: reportsToWire(a.Reports),
+		Limit:   int64(a.Limit),
 	}
 }
 
@@ -145,6 +146,7 @@ func answerFromWire(w *evenringpb.Answer) placement.Answer {
 		Yes:     w.GetYes(),
 		State:   placement.ParseState(w.GetState()),
 		Reports: reportsFromWire(w.GetReports()),
+		Limit:   toInt(w.GetLimit()),
 	}
 }
 

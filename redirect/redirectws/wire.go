@@ -108,6 +108,7 @@ type answerWord struct {
 	Yes     bool         `json:"yes,omitempty"`
 	State   string       `json:"state,omitempty"`
 	Reports []reportWord `json:"reports,omitempty"`
+	Limit   count        `json:"limit,omitempty"`
 }
 
 type reportWord struct {
@@ -394,6 +395,7 @@ func answerToWire(a placement.Answer) *answerWord {
 		Yes:     a.Yes,
 		State:   a.State.String(),
 		Reports: reportsToWire(a.Reports),
+		Limit:   count(a.Limit),
 	}
 }
 
@@ -403,6 +405,7 @@ func answerFromWire(w *answerWord) placement.Answer {
 		Yes:     w.Yes,
 		State:   placement.ParseState(w.State),
 		Reports: reportsFromWire(w.Reports),
+		Limit:   int(w.Limit),
 	}
 }
 

@@ -3,6 +3,7 @@
 package gatewayd
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -95,11 +96,22 @@ func printFleet(w io.Writer, self ring.GatewayID, s redirect.Stats, fleet []plac
 	_ = table.Flush() // a reader that has gone needs no page
 }
 
+// explainPage tells where a member would be placed now: for a person, or with format=json as a
+// [placement.Explanation].
 func (p *process) explainPage(w http.ResponseWriter, r *http.Request) {
 	member := ring.MemberID(r.FormValue("member"))
 	if member == "" {
 		http.Error(w, "whom? say /explain?member=ID", http.StatusBadRequest)
 		return
 	}
-	fmt.Fprint(w, p.gateway.Explain(member))
+	switch format := r.FormValue("format"); format {
+	case "":
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8") // whatever the member's ID looks like
+		fmt.Fprint(w, p.gateway.Explain(member))
+	case "json":
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(p.gateway.Explain(member)) // a reader that has gone needs no page
+	default:
+		http.Error(w, fmt.Sprintf("format is %q; it may be json, or be left out", format), http.StatusBadRequest)
+	}
 }

@@ -4,6 +4,7 @@ package gatewayd_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -77,6 +78,21 @@ func TestPages(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, "edge-2 -> a (owner): 2 live")
 
+	code, body = a.get("/explain?member=edge-2&format=json")
+	require.Equal(t, http.StatusOK, code)
+	var told placement.Explanation
+	require.NoError(t, json.Unmarshal([]byte(body), &told))
+	require.Equal(t, placement.Request{Member: "edge-2"}, told.Request)
+	require.Equal(t, ring.GatewayID("a"), told.Decision.Gateway)
+	require.Equal(t, placement.Owner, told.Decision.Reason)
+	require.Equal(t, 2, told.Live)
+	require.Equal(t, placement.WhyChosen, told.Walk[told.Rank].Why)
+	require.Equal(t, placement.Ready, told.Walk[told.Rank].Gateway.State)
+	require.NotZero(t, told.Decision.Incarnation)
+
+	code, body = a.get("/explain?member=edge-2&format=yaml")
+	require.Equal(t, http.StatusBadRequest, code)
+	require.Contains(t, body, `format is "yaml"`)
 	code, body = a.get("/explain")
 	require.Equal(t, http.StatusBadRequest, code)
 	require.Contains(t, body, "member")

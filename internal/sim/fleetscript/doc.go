@@ -121,8 +121,8 @@
 //	    whether supervisors may dial it, and callers may ask it, and why
 //	explain MEMBER GATEWAY
 //	    why that gateway would place the member where it would
-//	predict STEP, STEP...
-//	    what a plan would come to: stop, start, crash, join GATEWAY..., arrive N, settle [N]
+//	predict STEP; STEP...
+//	    what a plan would come to; the steps are those of placement.ParsePlan
 //	call MEMBER at GATEWAY
 //	    a caller's request for the member, put to that gateway
 //	arrivals

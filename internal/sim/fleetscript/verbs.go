@@ -63,7 +63,7 @@ var verbs = map[string]verb{
 	"view":     {"view GATEWAY", 1, 1, (*fleet).view},
 	"ready":    {"ready GATEWAY...", 1, many, (*fleet).ready},
 	"explain":  {"explain MEMBER GATEWAY", 2, 2, (*fleet).explain},
-	"predict":  {"predict STEP, STEP...", 1, many, (*fleet).predict},
+	"predict":  {"predict STEP; STEP...", 1, many, (*fleet).predict},
 	"call":     {"call MEMBER at GATEWAY", 3, 3, (*fleet).call},
 	"arrivals": {"arrivals", 0, 0, (*fleet).arrivals},
 	"traffic":  {"traffic", 0, 0, (*fleet).traffic},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -196,9 +195,9 @@ func (f *fleet) call(args []string) (string, error) {
 }
 
 func (f *fleet) predict(args []string) (string, error) {
-	plan, err := steps(strings.Join(args, " "))
+	plan, err := placement.ParsePlan(strings.Join(args, " "))
 	if err != nil {
-		return "", err
+		return "", misuse("%v", err)
 	}
 	all := f.live()
 	if len(all) == 0 {
@@ -223,41 +222,6 @@ func picture(g *sim.Gateway) *placement.View {
 	return placement.NewView(placement.Picture{
 		Self: g.ID, Ring: r.Ring(), Gateways: slices.Collect(r.Gateways()), Live: r.Live(), Asking: true,
 	})
-}
-
-// steps reads a plan.
-func steps(text string) (plan []placement.Step, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		words := strings.Fields(part)
-		if len(words) == 0 {
-			return nil, misuse("a step without words")
-		}
-		var ids []ring.GatewayID
-		for _, id := range words[1:] {
-			ids = append(ids, ring.GatewayID(id))
-		}
-		n := 0
-		if len(words) == 2 {
-			n, _ = strconv.Atoi(words[1])
-		}
-		switch words[0] {
-		case "stop":
-			plan = append(plan, placement.Stop(ids))
-		case "start":
-			plan = append(plan, placement.Start(ids))
-		case "crash":
-			plan = append(plan, placement.Crash(ids))
-		case "join":
-			plan = append(plan, placement.Join(ids))
-		case "arrive":
-			plan = append(plan, placement.Arrive{Count: n})
-		case "settle":
-			plan = append(plan, placement.Settle{Budget: n})
-		default:
-			return nil, misuse("there is no step %q", words[0])
-		}
-	}
-	return plan, nil
 }
 
 func (f *fleet) traffic([]string) (string, error) {

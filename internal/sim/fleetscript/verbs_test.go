@@ -86,8 +86,8 @@ func TestMisuseIsAnsweredWithTheUsage(t *testing.T) {
 		{"gateways A", "lie A->A of A", `"of" in the place of "about"`},
 		{"world", "call s1 from A", `"from" in the place of "at"`},
 		{"world", "steal s1 from s2", "s2 has not shown a proof yet"},
-		{"gateways A", "predict jump A", `there is no step "jump"`},
-		{"gateways A", "predict stop A,", "a step without words"},
+		{"gateways A", "predict stop A; jump A", `placement: step 2 (jump A): "jump" is no step`},
+		{"gateways A", "predict stop A, start A", `"A," has a comma in it`},
 		{"world", "predict stop A", "there is no gateway to ask"},
 	} {
 		t.Run(row.line, func(t *testing.T) {

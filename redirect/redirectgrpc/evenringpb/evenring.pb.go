@@ -872,6 +872,7 @@ type Answer struct {
 	Yes           bool                   `protobuf:"varint,2,opt,name=yes,proto3" json:"yes,omitempty"`        // a place is kept
 	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`     // of who answers: "starting", "ready", "draining"
 	Reports       []*Report              `protobuf:"bytes,4,rep,name=reports,proto3" json:"reports,omitempty"` // what it knows, its own counts included
+	Limit         int64                  `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`    // of a no: it would have room below this limit; 0: under none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -932,6 +933,13 @@ func (x *Answer) GetReports() []*Report {
 		return x.Reports
 	}
 	return nil
+}
+
+func (x *Answer) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
 }
 
 // Request is one that a supervisor is to answer with a reply of the same ID.
@@ -1306,12 +1314,13 @@ const file_evenringpb_evenring_proto_rawDesc = "" +
 	"generation\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
 	"\x06insist\x18\x05 \x01(\bR\x06insist\x12-\n" +
-	"\areports\x18\x06 \x03(\v2\x13.evenring.v1.ReportR\areports\"y\n" +
+	"\areports\x18\x06 \x03(\v2\x13.evenring.v1.ReportR\areports\"\x8f\x01\n" +
 	"\x06Answer\x12\x18\n" +
 	"\agateway\x18\x01 \x01(\tR\agateway\x12\x10\n" +
 	"\x03yes\x18\x02 \x01(\bR\x03yes\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12-\n" +
-	"\areports\x18\x04 \x03(\v2\x13.evenring.v1.ReportR\areports\"h\n" +
+	"\areports\x18\x04 \x03(\v2\x13.evenring.v1.ReportR\areports\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\x03R\x05limit\"h\n" +
 	"\aRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\apayload\x18\x02 \x01(\fR\apayload\x123\n" +

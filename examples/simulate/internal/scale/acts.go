@@ -137,7 +137,7 @@ func (f *fleet) settle() error {
 	fewest, before := v.Balance().Moves, f.moved
 	var from ring.GatewayID
 	var givers []uint32
-	for _, t := range v.Settle(math.MaxInt) {
+	for _, t := range v.Settle() {
 		giver, receiver := f.numbers[t.From], f.numbers[t.To]
 		if t.From != from {
 			f.enlistAll(givers, f.numbers[from])
@@ -160,7 +160,7 @@ func (f *fleet) settle() error {
 	if moved := f.moved - before; moved != fewest {
 		f.faults.add("settle: %d moves; %d suffice", moved, fewest)
 	}
-	if again := v.Settle(math.MaxInt); len(again) > 0 {
+	if again := v.Settle(); len(again) > 0 {
 		f.faults.add("settle: a second one would move somebody from %s to %s", again[0].From, again[0].To)
 	}
 	return nil
