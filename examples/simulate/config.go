@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/evenring/evenring/examples/simulate/internal/scale"
+	"github.com/evenring/evenring/internal/herd"
 )
 
 // config is what the command line says.
@@ -28,6 +29,7 @@ type config struct {
 	seeds         int
 	ways          []string
 	over          time.Duration
+	latency       time.Duration
 	interleavings int
 
 	plan   scale.Plan
@@ -39,7 +41,7 @@ type config struct {
 
 // Flags that go with one kind of run and not with the other.
 var (
-	herdFlags = []string{"seeds", "ways", "over", "interleavings"}
+	herdFlags = []string{"seeds", "ways", "over", "latency", "interleavings"}
 	planFlags = []string{"plan", "grow", "surge", "settle", "plot"}
 )
 
@@ -72,6 +74,7 @@ func parse(args []string, usage io.Writer) (config, error) {
 	fs.IntVar(&c.seeds, "seeds", 3, "seeds for each row of -herd")
 	names := fs.String("ways", "all", "rows of -herd: all, or some of "+strings.Join(wayNames(), ","))
 	fs.DurationVar(&c.over, "over", 0, "spread the arrivals of -herd over so much time; 0: all at once")
+	fs.DurationVar(&c.latency, "latency", herd.DefaultLatency, "the longest way of a message of -herd; the shortest takes 1ms, or this if it is less")
 	fs.IntVar(&c.interleavings, "interleavings", 10_000, "seeds for the small fleets of -herd; 0: leave them out")
 	if err := fs.Parse(args); err != nil {
 		return config{}, err
@@ -150,6 +153,9 @@ func (c config) examineHerd(fault func(string, ...any)) {
 	}
 	if c.over < 0 {
 		fault("-over is %v; it cannot be below 0", c.over)
+	}
+	if c.latency <= 0 {
+		fault("-latency is %v; it must be above 0", c.latency)
 	}
 	if c.interleavings < 0 {
 		fault("-interleavings is %d; it cannot be below 0", c.interleavings)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/evenring/evenring/redirect"
 )
 
 // Placer places a wave. What it answers depends on the wave alone.
@@ -43,9 +45,29 @@ func Ways() []Way {
 	}
 }
 
+// Troubled returns the ways in which questions and answers have trouble: they come after
+// their asker has stopped waiting, or never, or after the place has been given up. However even that ends, nobody is
+// lost, nobody dials too often, and no gateway says yes above the limit that it was asked for.
+func Troubled() []Way {
+	const reserve = redirect.DefaultReserve
+	return []Way{
+		{Asking + "-late", "1 in 10 up to 600 ms late", Ours{Trouble: Trouble{Late: 0.1, LateBy: 600 * time.Millisecond}}, troubledTarget},
+		{Asking + "-lost", "1 in 10 lost", Ours{Trouble: Trouble{Loss: 0.1}}, troubledTarget},
+		{Asking + "-old", "1 in 10 up to 20 s late", Ours{Trouble: Trouble{Late: 0.1, LateBy: 2 * reserve}}, troubledTarget},
+		{Asking + "-expired", "1 in 3 up to 250 ms late, places kept for 50 ms", Ours{Trouble: Trouble{Late: 1. / 3, LateBy: redirect.DefaultAskTimeout, Reserve: 50 * time.Millisecond}}, troubledTarget},
+		{Asking + "-stall", "one gateway stands still for 11 s", Ours{Trouble: Trouble{Stall: reserve + time.Second}}, troubledTarget},
+	}
+}
+
+// TroubledWaves are those that the troubled ways are tried on. They are small: what waits for answers in vain
+// makes others wait, and in a large one many would not have a verdict in the time that a supervisor waits for it.
+func TroubledWaves() []Wave {
+	return []Wave{{Gateways: 5, Supervisors: 500}, {Gateways: 16, Supervisors: 1000}}
+}
+
 // Find returns the way of this name, and whether there is one.
 func Find(name string) (Way, bool) {
-	all := Ways()
+	all := slices.Concat(Ways(), Troubled())
 	if i := slices.IndexFunc(all, func(w Way) bool { return w.Name == name }); i >= 0 {
 		return all[i], true
 	}
@@ -59,13 +81,14 @@ type Target struct {
 	MeanDials  float64
 	WorstDials int
 	MeanAsks   float64
+	NoneAbove  bool // no plain yes leaves its target above the limit that it was asked for
 }
 
 // enough is how many supervisors the targets of evenness are for: a percent of few is less than one.
 const enough = 10_000
 
 func askingTarget(gateways int) Target {
-	t := Target{MeanDials: 2, WorstDials: 3, MeanAsks: 3}
+	t := Target{MeanDials: 2, WorstDials: 3, MeanAsks: 3, NoneAbove: true}
 	switch gateways {
 	case 3, 16:
 		t.Spread = 2
@@ -86,10 +109,17 @@ func noLinkTarget(gateways int) Target {
 	}
 }
 
-// Target returns what the way must keep in such a wave.
+// troubledTarget has the dials of any placement as its bound.
+func troubledTarget(int) Target { return Target{WorstDials: 4, NoneAbove: true} }
+
+// Target returns what the way must keep in such a wave. Where messages take longer than [DefaultLatency] only NoneAbove
+// is left of it: a burst may then take longer than a supervisor waits for its verdict, and some dial again.
 func (w Way) Target(wave Wave) Target {
 	t := w.target(wave.Gateways)
-	if wave.Supervisors < enough {
+	switch {
+	case wave.latency() > DefaultLatency:
+		t = Target{NoneAbove: t.NoneAbove}
+	case wave.Supervisors < enough:
 		t.Overshoot, t.Spread = 0, 0
 	}
 	return t
@@ -106,7 +136,11 @@ type Figures struct {
 	Dials     Tally   `json:"dials"`
 	Asks      Tally   `json:"asks"`
 
-	Missed []string `json:"missed,omitempty"` // targets, in words
+	Questions Questions     `json:"questions"` // of all seeds together
+	Took      time.Duration `json:"took_ns"`   // the longest, in virtual time; 0 of a simple rule
+
+	Checked int      `json:"checked"`          // targets
+	Missed  []string `json:"missed,omitempty"` // those of them that were, in words
 }
 
 // Measure places the wave with as many seeds, from its own on.
@@ -125,34 +159,31 @@ func (w Way) Measure(wave Wave, seeds int) (Figures, error) {
 		f.Overshoot = max(f.Overshoot, out.Overshoot())
 		f.Dials.merge(out.Dials)
 		f.Asks.merge(out.Asks)
+		f.Questions.merge(out.Questions)
+		f.Took = max(f.Took, out.Took)
 	}
-	f.Missed = w.Target(wave).missed(f)
+	w.Target(wave).check(&f)
 	return f, nil
 }
 
-func (t Target) missed(f Figures) []string {
-	var all []string
-	miss := func(what string, got, want any) {
-		all = append(all, fmt.Sprintf("%s, %d on %d, views refreshed every %d %%: %s is %v; at most %v is the target (seeds %d to %d, the worst %d)",
-			f.Way, f.Wave.Supervisors, f.Wave.Gateways, f.Wave.Refresh, what, got, want, f.Wave.Seed, f.Wave.Seed+uint64(f.Seeds)-1, f.Worst))
+// check holds the figures against the target.
+func (t Target) check(f *Figures) {
+	check := func(is, missed bool, what string, got, want any) {
+		if is {
+			f.Checked++
+		}
+		if is && missed {
+			f.Missed = append(f.Missed, fmt.Sprintf("%s, %d on %d, views refreshed every %d %%: %s is %v; at most %v is the target (seeds %d to %d, the worst %d)",
+				f.Way, f.Wave.Supervisors, f.Wave.Gateways, f.Wave.Refresh, what, got, want, f.Wave.Seed, f.Wave.Seed+uint64(f.Seeds)-1, f.Worst))
+		}
 	}
 	percent := func(x float64) string { return fmt.Sprintf("%.2f %%", x) }
-	if t.Overshoot > 0 && f.Overshoot > t.Overshoot {
-		miss("the overshoot", percent(f.Overshoot), percent(t.Overshoot))
-	}
-	if t.Spread > 0 && f.Spread > t.Spread {
-		miss("the spread", f.Spread, t.Spread)
-	}
-	if t.MeanDials > 0 && f.Dials.Mean() > t.MeanDials {
-		miss("the mean of dials", f.Dials.Mean(), t.MeanDials)
-	}
-	if t.WorstDials > 0 && f.Dials.Worst > t.WorstDials {
-		miss("the most dials", f.Dials.Worst, t.WorstDials)
-	}
-	if t.MeanAsks > 0 && f.Asks.Mean() > t.MeanAsks {
-		miss("the mean of asks", f.Asks.Mean(), t.MeanAsks)
-	}
-	return all
+	check(t.Overshoot > 0, f.Overshoot > t.Overshoot, "the overshoot", percent(f.Overshoot), percent(t.Overshoot))
+	check(t.Spread > 0, f.Spread > t.Spread, "the spread", f.Spread, t.Spread)
+	check(t.MeanDials > 0, f.Dials.Mean() > t.MeanDials, "the mean of dials", f.Dials.Mean(), t.MeanDials)
+	check(t.WorstDials > 0, f.Dials.Worst > t.WorstDials, "the most dials", f.Dials.Worst, t.WorstDials)
+	check(t.MeanAsks > 0, f.Asks.Mean() > t.MeanAsks, "the mean of asks", f.Asks.Mean(), t.MeanAsks)
+	check(t.NoneAbove, f.Questions.Above > 0, "the number of yeses above their limit", f.Questions.Above, 0)
 }
 
 // Few is a small fleet of which every interleaving must end even: whatever
@@ -178,33 +209,57 @@ func AllFew() []Few {
 // Wave returns the wave of one interleaving: at once or one after the other,
 // with views that are refreshed often, sometimes or never.
 func (f Few) Wave(seed uint64) Wave {
+	refreshes := []int{Stale, 1, 50}
+	if f.Supervisors < 4 { // half of so few is one
+		refreshes = refreshes[:2]
+	}
+	over := []time.Duration{0, 5 * time.Millisecond, 30 * time.Millisecond, 150 * time.Millisecond}
+	n := uint64(len(refreshes))
 	return Wave{
 		Gateways: f.Gateways, Supervisors: f.Supervisors, Seed: seed,
-		Refresh: []int{Stale, 1, 50}[seed%3],
-		Over:    []time.Duration{0, 5 * time.Millisecond, 30 * time.Millisecond, 150 * time.Millisecond}[seed/3%4],
+		Refresh: refreshes[seed%n], Over: over[seed/n%uint64(len(over))],
 	}
 }
 
-// Try runs interleavings from the seed on, and returns the spreads that they
-// ended with, from 0 up, and the seeds that miss the target.
-func (f Few) Try(seed uint64, interleavings int) (spreads []int, missed []uint64, err error) {
+// Tried is how interleavings of a small fleet have ended.
+type Tried struct {
+	Spreads  []int    `json:"spreads"`          // how many ended with a spread of 0, 1, ...
+	Distinct int      `json:"distinct"`         // orders of who came where, was asked for, sent, accepted and shown to all, leaving aside when
+	Missed   []uint64 `json:"missed,omitempty"` // the seeds that miss the target
+}
+
+// Interleavings returns how many there were.
+func (t Tried) Interleavings() int {
+	n := 0
+	for _, k := range t.Spreads {
+		n += k
+	}
+	return n
+}
+
+// Try runs interleavings from the seed on.
+func (f Few) Try(seed uint64, interleavings int) (Tried, error) {
 	way, ok := Find(f.Way)
 	if !ok {
-		return nil, nil, fmt.Errorf("herd: no way is called %q", f.Way)
+		return Tried{}, fmt.Errorf("herd: no way is called %q", f.Way)
 	}
+	var t Tried
+	orders := make(map[uint64]bool)
 	for i := range uint64(interleavings) {
 		out, err := way.Placer.Run(f.Wave(seed + i))
 		if err != nil {
-			return nil, nil, err
+			return Tried{}, err
 		}
+		orders[out.Order] = true
 		n := out.Spread()
-		for len(spreads) <= n {
-			spreads = append(spreads, 0)
+		for len(t.Spreads) <= n {
+			t.Spreads = append(t.Spreads, 0)
 		}
-		spreads[n]++
+		t.Spreads[n]++
 		if n > f.Spread {
-			missed = append(missed, seed+i)
+			t.Missed = append(t.Missed, seed+i)
 		}
 	}
-	return spreads, missed, nil
+	t.Distinct = len(orders)
+	return t, nil
 }

@@ -8,6 +8,7 @@
 package herd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,12 +21,17 @@ import (
 // start, when nobody was served.
 const Stale = 100
 
+// DefaultLatency is the longest that a message takes from one end to the other,
+// if a wave does not say.
+const DefaultLatency = 20 * time.Millisecond
+
 // Wave is a fleet that arrives, and how fresh the views are meanwhile.
 type Wave struct {
 	Gateways    int           // at least 1
 	Supervisors int           // at least 1
-	Refresh     int           // every view is brought up to date whenever so many percent more are served; 0: Stale
+	Refresh     int           // every view is brought up to date whenever gateways serve so many percent more; 0: Stale
 	Over        time.Duration // arrivals are spread over so much time; 0: all at once
+	Latency     time.Duration // the longest way of a message; the shortest takes 1 ms, or this if it is less. 0: DefaultLatency. Simple rules take no time
 	Seed        uint64        // decides everything that is left to chance
 }
 
@@ -43,6 +49,9 @@ func (w Wave) Validate() error {
 	}
 	if w.Over < 0 {
 		errs = append(errs, fmt.Errorf("herd: Wave.Over is %v; it cannot be below 0", w.Over))
+	}
+	if w.Latency < 0 {
+		errs = append(errs, fmt.Errorf("herd: Wave.Latency is %v; it cannot be below 0", w.Latency))
 	}
 	return errors.Join(errs...)
 }
@@ -66,6 +75,8 @@ func (w Wave) member(i int) ring.MemberID {
 
 func (w Wave) stale() bool { return w.Refresh == 0 || w.Refresh == Stale }
 
+func (w Wave) latency() time.Duration { return cmp.Or(w.Latency, DefaultLatency) }
+
 // due reports whether views are brought up to date once so many are served.
 func (w Wave) due(served int) bool {
 	return !w.stale() && served%max(1, w.Supervisors*w.Refresh/100) == 0
@@ -73,9 +84,13 @@ func (w Wave) due(served int) bool {
 
 // Outcome is how one wave has ended.
 type Outcome struct {
-	Served []int // by gateway, in no order
-	Dials  Tally // up to the verdict that accepts
-	Asks   Tally // questions put to gateways
+	Served    []int         // by gateway, in no order
+	Dials     Tally         // up to the verdict that accepts
+	Asks      Tally         // questions put to gateways
+	Questions Questions     // what became of them
+	Refreshes int           // how often every view was brought up to date
+	Took      time.Duration // virtual, until everybody was served; 0 of a simple rule
+	Order     uint64        // a hash of what happened in which order: waves of as many on as many with the same one went the same way. 0 of a simple rule
 }
 
 // Overshoot returns by how many percent the fullest gateway is above the cap; 0 if it is not.

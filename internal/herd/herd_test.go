@@ -34,8 +34,8 @@ func TestHerd(t *testing.T) {
 	}{
 		{herd.Asking, 3, []int{1, 10, herd.Stale}},
 		{herd.Asking, 16, []int{1, 10, herd.Stale}},
-		{herd.Asking, 128, []int{herd.Stale}}, // the others take long: the program examples/simulate runs them
-		{herd.NoLink, 3, []int{1, herd.Stale}},
+		{herd.Asking, 128, []int{herd.Stale}}, // the others take long: the program examples/simulate has them, and more seeds
+		{herd.NoLink, 3, []int{1, 10, herd.Stale}},
 		{herd.NoLink, 16, []int{1, 10, herd.Stale}},
 	} {
 		for _, refresh := range c.refreshes {
@@ -52,15 +52,85 @@ func TestHerd(t *testing.T) {
 	}
 }
 
-// Small fleets end even in every interleaving.
+// Small fleets end even in every interleaving, and those differ.
 func TestFew(t *testing.T) {
 	for _, few := range herd.AllFew() {
 		t.Run(fmt.Sprintf("%s/%d on %d", few.Way, few.Supervisors, few.Gateways), func(t *testing.T) {
-			n := 200 / few.Share
-			spreads, missed, err := few.Try(0, seeds(t, n))
+			n := seeds(t, 200/few.Share)
+			tried, err := few.Try(0, n)
 			require.NoError(t, err)
-			require.Empty(t, missed, "seeds; spreads from 0 up: %v", spreads)
+			require.Empty(t, tried.Missed, "seeds; spreads from 0 up: %v", tried.Spreads)
+			require.Equal(t, n, tried.Interleavings())
+			t.Logf("%d orders", tried.Distinct)
+			if few.Supervisors > 2 { // of two there are not so many
+				require.Equal(t, n, tried.Distinct)
+			} else {
+				require.Greater(t, tried.Distinct, min(n, 200)/4)
+			}
 		})
+	}
+}
+
+// Questions and answers that are late, lost, or older than the place: no target says yes
+// above the limit that it was asked for, everybody is served, and nobody dials too often.
+func TestTroubled(t *testing.T) {
+	for _, way := range herd.Troubled() {
+		for _, refresh := range []int{10, herd.Stale} {
+			t.Run(fmt.Sprintf("%s/%d", way.Name, refresh), func(t *testing.T) {
+				wave := herd.TroubledWaves()[0]
+				wave.Refresh = refresh
+				f, err := way.Measure(wave, seeds(t, 2))
+				require.NoError(t, err)
+				require.Empty(t, f.Missed)
+				require.Equal(t, 2, f.Checked)
+				require.Positive(t, f.Questions.Unanswered)
+				require.Positive(t, f.Questions.InVain)
+				t.Logf("spread %d, dials %.2f (most %d), %+v, took %v", f.Spread, f.Dials.Mean(), f.Dials.Worst, f.Questions, f.Took)
+			})
+		}
+	}
+}
+
+// Where no question arrives nobody is placed elsewhere, and everybody is served all the same.
+func TestNobodyHears(t *testing.T) {
+	wave := herd.Wave{Gateways: 4, Supervisors: 60, Refresh: herd.Stale}
+	out, err := herd.Ours{Trouble: herd.Trouble{Loss: 1}}.Run(wave)
+	require.NoError(t, err)
+	require.Equal(t, herd.Questions{Unanswered: out.Asks.Total}, out.Questions)
+	require.Positive(t, out.Asks.Total)
+	require.Equal(t, 60, out.Dials.Total, "and each by whom it came to")
+	late, err := herd.Ours{Trouble: herd.Trouble{Late: 1, LateBy: time.Nanosecond}}.Run(wave)
+	require.NoError(t, err)
+	require.Zero(t, late.Questions.Unanswered)
+	require.Equal(t, late.Asks.Total, late.Questions.Yes+late.Questions.No+late.Questions.Insisted)
+}
+
+// The longer messages take, the longer takes the wave.
+func TestLatency(t *testing.T) {
+	wave := herd.Wave{Gateways: 3, Supervisors: 30, Latency: time.Microsecond}
+	fast, err := herd.Ours{}.Run(wave)
+	require.NoError(t, err)
+	require.Positive(t, fast.Took)
+	require.Less(t, fast.Took, time.Millisecond)
+	wave.Latency = 100 * time.Millisecond
+	slow, err := herd.Ours{}.Run(wave)
+	require.NoError(t, err)
+	require.Greater(t, slow.Took, wave.Latency)
+	asking, _ := herd.Find(herd.Asking)
+	wave = herd.Wave{Gateways: 3, Supervisors: 10_000, Latency: herd.DefaultLatency}
+	require.NotZero(t, asking.Target(wave).Spread)
+	wave.Latency++
+	require.Equal(t, herd.Target{NoneAbove: true}, asking.Target(wave), "the others are for no more than the default")
+}
+
+// Views are brought up to date equally often, whoever places.
+func TestRefreshes(t *testing.T) {
+	for _, way := range herd.Ways() {
+		for refresh, want := range map[int]int{1: 100, 10: 10, 50: 2, herd.Stale: 0} {
+			out, err := way.Placer.Run(herd.Wave{Gateways: 3, Supervisors: 300, Refresh: refresh})
+			require.NoError(t, err)
+			require.Equal(t, want, out.Refreshes, "%s, %d %%", way.Name, refresh)
+		}
 	}
 }
 
@@ -142,6 +212,7 @@ func TestFaultsNameTheirField(t *testing.T) {
 		"Supervisors": {Gateways: 1},
 		"Refresh":     {Gateways: 1, Supervisors: 1, Refresh: 101},
 		"Over":        {Gateways: 1, Supervisors: 1, Over: -1},
+		"Latency":     {Gateways: 1, Supervisors: 1, Latency: -1},
 	} {
 		require.ErrorContains(t, wave.Validate(), "herd: Wave."+field)
 		for _, way := range herd.Ways() {
@@ -151,7 +222,7 @@ func TestFaultsNameTheirField(t *testing.T) {
 	}
 	_, err := herd.Choice(99).Run(herd.Wave{Gateways: 1, Supervisors: 1})
 	require.ErrorContains(t, err, "no rule 99")
-	_, _, err = herd.Few{Way: "none"}.Try(0, 1)
+	_, err = herd.Few{Way: "none"}.Try(0, 1)
 	require.ErrorContains(t, err, `"none"`)
 	_, ok := herd.Find("none")
 	require.False(t, ok)

@@ -14,7 +14,9 @@ import (
 
 // Choice is a simple rule over one load array that all gateways share and that
 // is as stale as a wave says. It keeps no reservations, and is told the cap
-// that the wave will end with, which a real gateway could only guess.
+// that the wave will end with, which a real gateway could only guess. Nothing
+// takes time: who is placed is served before the next one comes. On a view that is
+// never refreshed nobody is full, so that Closest and Clockwise pass over nobody.
 type Choice uint8
 
 // The simple rules.
@@ -22,7 +24,7 @@ const (
 	Owner       Choice = iota // the ring's owner, whatever its load
 	Closest                   // the first below the cap, in the order of buraksezer's GetClosestN
 	Clockwise                 // the first below the cap on the ring's walk
-	TwoChoices                // the less loaded of two at random
+	TwoChoices                // the less loaded of two different ones at random
 	LeastLoaded               // the least loaded; of several, one at random
 )
 
@@ -51,6 +53,7 @@ func (c Choice) Run(wave Wave) (Outcome, error) {
 		out.Asks.add(0)
 		if wave.due(i + 1) {
 			copy(view, out.Served)
+			out.Refreshes++
 		}
 	}
 	return out, nil
@@ -85,7 +88,7 @@ func (c Choice) rule(ids []ring.GatewayID, limit int, rnd *rand.Rand) (func(ring
 		return closest(ids, limit), nil
 	case TwoChoices:
 		return func(_ ring.MemberID, load []int) int {
-			a, b := rnd.IntN(len(ids)), rnd.IntN(len(ids))
+			a, b := twoOf(len(ids), rnd)
 			if load[b] < load[a] {
 				return b
 			}
@@ -111,6 +114,15 @@ func (c Choice) rule(ids []ring.GatewayID, limit int, rnd *rand.Rand) (func(ring
 	}
 }
 
+// twoOf draws two different numbers below n; the same one twice if there is no other.
+func twoOf(n int, rnd *rand.Rand) (a, b int) {
+	a = rnd.IntN(n)
+	if b = a; n > 1 {
+		b = (a + 1 + rnd.IntN(n-1)) % n
+	}
+	return a, b
+}
+
 // node is a gateway, for the hashing library.
 type node ring.GatewayID
 
@@ -120,8 +132,8 @@ type sum64 struct{}
 
 func (sum64) Sum64(b []byte) uint64 { return xxhash.Sum64(b) }
 
-// closest is the order of GetClosestN, with as many partitions as the ring has slots and
-// the other figures as that library's documentation has them.
+// closest is the order of GetClosestN, with as many partitions as the ring has slots, as
+// even a table as the ring's, and virtual nodes as that library's documentation has them.
 func closest(ids []ring.GatewayID, limit int) func(ring.MemberID, []int) int {
 	at := make(map[string]int, len(ids))
 	members := make([]consistent.Member, len(ids))
@@ -130,7 +142,7 @@ func closest(ids []ring.GatewayID, limit int) func(ring.MemberID, []int) int {
 		at[string(id)] = i
 	}
 	c := consistent.New(members, consistent.Config{
-		Hasher: sum64{}, PartitionCount: ring.DefaultSlots, ReplicationFactor: 20, Load: 1.25,
+		Hasher: sum64{}, PartitionCount: ring.DefaultSlots, ReplicationFactor: 20, Load: ring.DefaultLoad,
 	})
 	return func(m ring.MemberID, load []int) int {
 		owner := at[c.LocateKey([]byte(m)).String()]

@@ -416,7 +416,7 @@ func (g *Gateway) ask(p *redirect.Admitting) {
 		})
 	}
 	here, there := string(g.ID), string(ask.To.ID)
-	w.pass(here, there, func() {
+	w.carry(here, there, func() {
 		target := w.Gateways[ask.To.ID]
 		if target == nil || !target.Alive { // refused
 			w.deliver(there, here, func() {
@@ -434,7 +434,7 @@ func (g *Gateway) ask(p *redirect.Admitting) {
 				w.Watch.answered(target, ask.Question, answer)
 			}
 			w.trace(here, "asks %s for %s below %d (insist %v): %v %v", target.ID, ask.Question.Member, ask.Question.Limit, ask.Question.Insist, answer.Yes, answer.Reports)
-			w.pass(there, here, func() {
+			w.carry(there, here, func() {
 				finish(func() {
 					g.watch.listen(target.ID)
 					if w.Spoil.Answer != nil {

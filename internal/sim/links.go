@@ -28,6 +28,10 @@ type Link struct {
 	SlowBy time.Duration // up to so much
 	Delay  time.Duration // of everything
 	Hold   bool          // roster messages wait for Release
+
+	AskLoss   float64       // share of the questions, and of the answers, that are lost
+	AskSlow   float64       // share of them that take longer besides
+	AskSlowBy time.Duration // up to so much
 }
 
 // link returns what is wrong with one direction of a link: what is with all, and with this one.
@@ -140,6 +144,24 @@ func (w *World) pass(from, to string, f func()) {
 			f()
 		}
 	})
+}
+
+// carry is pass for a question or an answer.
+func (w *World) carry(from, to string, f func()) {
+	var longer time.Duration
+	for _, l := range w.Links.link(from, to) {
+		if w.chance(l.AskLoss) {
+			return
+		}
+		if w.chance(l.AskSlow) {
+			longer += time.Duration(w.rnd.Int64N(int64(l.AskSlowBy) + 1))
+		}
+	}
+	if longer == 0 {
+		w.pass(from, to, f)
+	} else {
+		w.after(longer, func() { w.pass(from, to, f) })
+	}
 }
 
 // tell schedules the arrival of a roster message.
