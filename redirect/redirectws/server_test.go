@@ -204,6 +204,25 @@ func TestApplicationEndsAfterTheGoodbye(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A goodbye that comes with the hello, before anybody has looked, does not undo it; one that comes first is a fault.
+func TestGoodbyeBesideTheHello(t *testing.T) {
+	for range 64 { // of two channels that are ready, either may be taken
+		s, end := newServerStream(t.Context(), newLink(), true)
+		s.hello.Member = "m"
+		close(s.greeted)
+		close(s.over)
+		hello, err := s.greeting(time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, s.hello, hello)
+		end()
+	}
+	s, end := newServerStream(t.Context(), newLink(), true)
+	defer end()
+	close(s.over)
+	_, err := s.greeting(time.Minute)
+	require.Equal(t, websocket.StatusProtocolError, websocket.CloseStatus(err), "%v", err)
+}
+
 func TestServeEndsTheStream(t *testing.T) {
 	for _, row := range []struct {
 		name string

@@ -140,10 +140,15 @@ func (s *ServerStream) greeting(limit time.Duration) (redirect.Hello, error) {
 	case <-s.greeted:
 		return s.hello, nil
 	case <-s.over:
-		if s.err == nil {
-			return redirect.Hello{}, ends(websocket.StatusProtocolError, "goodbye before the verdict")
+		if s.err != nil {
+			return redirect.Hello{}, s.err
 		}
-		return redirect.Hello{}, s.err
+		select {
+		case <-s.greeted: // and the goodbye came with it
+			return s.hello, nil
+		default:
+			return redirect.Hello{}, ends(websocket.StatusProtocolError, "goodbye before the hello")
+		}
 	case <-timer.C:
 		return redirect.Hello{}, ends(websocket.StatusPolicyViolation, "no hello within %v", limit)
 	}
