@@ -31,7 +31,7 @@ type Config struct {
 	Endpoint    string                // where peers and supervisors dial this gateway directly; empty: nowhere, so it is never a target
 
 	Peers      Peers         // how to ask other gateways; nil: place without asking
-	Asks       int           // questions per placement; 0: 8
+	Asks       int           // questions per placement; 0: 12
 	AskTimeout time.Duration // for one question; 0: 250 ms
 
 	Reserve    time.Duration // a place is kept for so long; 0: 10 s
