@@ -45,7 +45,7 @@ func (a *Admission) Asked(now time.Time, q placement.Question) placement.Answer 
 func (a *Admission) limitFor(now time.Time, m ring.MemberID) int {
 	r := a.request(Hello{Member: m})
 	r.Prefer = a.cfg.Gateway
-	if d := a.view(now).Place(r); d.Gateway == a.cfg.Gateway && d.Reason == placement.Preferred {
+	if d := a.view(now).Place(r); d.Gateway == a.cfg.Gateway && d.Reason == placement.Preferred && a.loadFor(m) < d.Limit {
 		return d.Limit
 	}
 	return 0
