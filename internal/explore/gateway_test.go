@@ -250,7 +250,7 @@ func (s *gatewayStep) receive(bytes string) {
 		return
 	}
 	from := ring.GatewayID("")
-	if o, ok := origin(m); ok {
+	if o, ok := roster.OriginOf(m); ok {
 		from = o.Gateway
 		h := s.heard[from]
 		if h == nil {
@@ -274,19 +274,6 @@ func (s *gatewayStep) receive(bytes string) {
 func (s *gatewayStep) listen(from ring.GatewayID) {
 	if h := s.heard[from]; h != nil && !h.departed {
 		h.suspect = false
-	}
-}
-
-func origin(m roster.Message) (roster.Origin, bool) {
-	switch m := m.(type) {
-	case roster.Heartbeat:
-		return m.Origin, true
-	case roster.Delta:
-		return m.Origin, true
-	case roster.Snapshot:
-		return m.Origin, true
-	default:
-		return roster.Origin{}, false
 	}
 }
 

@@ -61,7 +61,7 @@ const timeToLive = 30 * time.Second
 func (g *gatewayWatch) hear(now time.Time, ev roster.Event) {
 	switch e := ev.(type) {
 	case roster.Received:
-		if o, ok := origin(e.Message); ok {
+		if o, ok := roster.OriginOf(e.Message); ok {
 			g.message(now, o)
 		} else {
 			g.listen(e.From)
@@ -74,19 +74,6 @@ func (g *gatewayWatch) hear(now time.Time, ev roster.Event) {
 		if h := g.of(e.Gateway); e.Incarnation >= h.incarnation {
 			*h = heard{incarnation: e.Incarnation, departed: true, until: now.Add(timeToLive)}
 		}
-	}
-}
-
-func origin(m roster.Message) (roster.Origin, bool) {
-	switch m := m.(type) {
-	case roster.Heartbeat:
-		return m.Origin, true
-	case roster.Delta:
-		return m.Origin, true
-	case roster.Snapshot:
-		return m.Origin, true
-	default:
-		return roster.Origin{}, false
 	}
 }
 

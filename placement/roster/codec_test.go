@@ -283,3 +283,15 @@ func FuzzStep(f *testing.F) {
 		}
 	})
 }
+
+func TestOriginOf(t *testing.T) {
+	want := Origin{Gateway: "a", Endpoint: "a:1", Counts: placement.Counts{Incarnation: 3}}
+	for _, m := range []Message{Heartbeat{Origin: want}, Delta{Origin: want}, Snapshot{Origin: want}} {
+		o, ok := OriginOf(m)
+		require.True(t, ok)
+		require.Equal(t, want, o)
+	}
+	o, ok := OriginOf(SnapshotRequest{From: "a", Gateway: "b"})
+	require.False(t, ok)
+	require.Zero(t, o)
+}

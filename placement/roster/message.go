@@ -99,6 +99,15 @@ func (o Op) String() string {
 	return fmt.Sprintf("op(%d)", uint8(o))
 }
 
+// OriginOf returns what the speaker of m says of itself. A [SnapshotRequest] says nothing of that: false.
+func OriginOf(m Message) (Origin, bool) {
+	if o, ok := m.(interface{ origin() Origin }); ok {
+		return o.origin(), true
+	}
+	return Origin{}, false
+}
+
+func (o Origin) origin() Origin                   { return o }
 func (o Origin) speaker() ring.GatewayID          { return o.Gateway }
 func (m SnapshotRequest) speaker() ring.GatewayID { return m.From }
 

@@ -206,15 +206,7 @@ func (m *Mesh) deliver() {
 
 // note remembers that the replica has had word of a gateway.
 func (m *Mesh) note(message roster.Message) {
-	var o roster.Origin
-	switch message := message.(type) {
-	case roster.Heartbeat:
-		o = message.Origin
-	case roster.Delta:
-		o = message.Origin
-	case roster.Snapshot:
-		o = message.Origin
-	}
+	o, _ := roster.OriginOf(message)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.peers[(identity{o.Gateway, o.Incarnation}).name()]; p != nil {

@@ -23,15 +23,8 @@ func (w *weather) calm() bool { return w.loss == 0 && w.twice == 0 && w.late == 
 // speaker returns the start of a gateway that made the message; a request does
 // not say which.
 func speaker(m roster.Message) roster.Origin {
-	switch m := m.(type) {
-	case roster.Heartbeat:
-		return m.Origin
-	case roster.Delta:
-		return m.Origin
-	case roster.Snapshot:
-		return m.Origin
-	case roster.SnapshotRequest:
-		return roster.Origin{Gateway: m.From}
+	if o, ok := roster.OriginOf(m); ok {
+		return o
 	}
-	return roster.Origin{}
+	return roster.Origin{Gateway: m.(roster.SnapshotRequest).From}
 }
