@@ -77,10 +77,7 @@ func call(ctx context.Context, transport wire.Kind, gateway string, secure tlsfl
 	if err != nil {
 		return nil, err
 	}
-	caller, err := wire.NewCaller(wire.CallerConfig{Kind: transport, Addr: gateway, TLS: cfg})
-	if err != nil {
-		return nil, fmt.Errorf("-gateway: %w", err)
-	}
+	caller := wire.NewCaller(wire.CallerConfig{Kind: transport, Addr: gateway, TLS: cfg})
 	defer func() { _ = caller.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

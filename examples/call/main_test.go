@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/evenring/evenring/redirect"
+	"github.com/evenring/evenring/redirect/forward"
 	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
 	"github.com/evenring/evenring/redirect/redirectws"
 )
@@ -29,7 +30,11 @@ func (gateway) Call(ctx context.Context, r *evenringpb.CallRequest) (*evenringpb
 		return nil, status.Error(codes.InvalidArgument, "no deadline")
 	}
 	if r.GetMember() == "nobody" {
-		return nil, status.Error(codes.NotFound, "nobody has it")
+		told, err := status.New(codes.NotFound, "nobody has it").WithDetails(&evenringpb.Reply{Outcome: forward.Nobody.String()})
+		if err != nil {
+			return nil, err
+		}
+		return nil, told.Err()
 	}
 	text := r.GetMember() + "/" + r.GetSession() + ": " + string(r.GetPayload())
 	if r.GetIdempotent() {
@@ -81,7 +86,7 @@ func TestCall(t *testing.T) {
 	}{
 		{"a supervisor", []string{"-gateway", addr, "-member", "edge-1", "good", "day"}, 0, "edge-1/: good day\n", ""},
 		{"a session", []string{"-gateway", addr, "-member", "edge-1", "-session", "x", "-idempotent", "hi"}, 0, "edge-1/x: hi (idempotent)\n", ""},
-		{"nobody", []string{"-gateway", addr, "-member", "nobody", "hi"}, 1, "", "call: rpc error: code = NotFound desc = nobody has it\n"},
+		{"nobody", []string{"-gateway", addr, "-member", "nobody", "hi"}, 1, "", `call: forward: nobody: member "nobody"`},
 		{"no gateway", []string{"-gateway", "127.0.0.1:1", "-member", "edge-1"}, 1, "", "code = Unavailable"},
 		{"over HTTP", []string{"-transport", "websocket", "-gateway", web, "-member", "edge-1", "good", "day"}, 0, "edge-1: good day\n", ""},
 		{"nobody, over HTTP", []string{"-transport", "websocket", "-gateway", web, "-member", "nobody"}, 1, "", `forward: incomplete: member "nobody"`},

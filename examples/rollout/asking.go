@@ -34,10 +34,7 @@ func (f *fleet) askEverybody(ctx context.Context) error {
 
 // askThrough asks supervisors through a gateway.
 func (f *fleet) askThrough(ctx context.Context, g *gateway, members []string) error {
-	caller, err := wire.NewCaller(wire.CallerConfig{Kind: f.cfg.transport, Addr: *g.listen.Load()})
-	if err != nil {
-		return err
-	}
+	caller := wire.NewCaller(wire.CallerConfig{Kind: f.cfg.transport, Addr: *g.listen.Load()})
 	defer func() { _ = caller.Close() }() // it carries nothing
 	hello := []byte("are you there?")
 	for _, member := range members {

@@ -49,7 +49,7 @@ type Echo struct {
 // drains says with each answer that it will close the connection, and one that is idle all
 // the while does not hear it.
 type echoes struct {
-	connect func() (wire.Caller, error)
+	connect func() wire.Caller
 	callers []*line
 	stopAll context.CancelFunc
 	asking  sync.WaitGroup // what sends, and what waits for an answer
@@ -76,18 +76,14 @@ type tally struct {
 }
 
 // newEchoes begins to send. connect makes a caller at the Service.
-func newEchoes(cfg config, connect func() (wire.Caller, error), members []string) (*echoes, error) {
+func newEchoes(cfg config, connect func() wire.Caller, members []string) *echoes {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &echoes{
 		connect: connect, stopAll: cancel, slots: make(chan struct{}, echoAtOnce),
 		rnd: rand.New(rand.NewPCG(cfg.seed, 3)), now: new(tally),
 	}
 	for range echoCallers {
-		c, err := connect()
-		if err != nil {
-			return nil, errors.Join(err, e.close())
-		}
-		e.callers = append(e.callers, &line{Caller: c})
+		e.callers = append(e.callers, &line{Caller: connect()})
 	}
 	every := cmp.Or(cfg.echoEvery, echoInterval*time.Duration(len(members)))
 	for i, m := range members {
@@ -96,7 +92,7 @@ func newEchoes(cfg config, connect func() (wire.Caller, error), members []string
 		e.asking.Go(func() { e.ask(ctx, m, after, every) })
 	}
 	e.asking.Go(func() { e.renew(ctx) })
-	return e, nil
+	return e
 }
 
 // renew puts new callers in the place of old ones, in turn. What is under way ends there.
@@ -109,13 +105,9 @@ func (e *echoes) renew(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		c, err := e.connect()
-		if err != nil {
-			continue // the old one will do
-		}
 		e.mu.Lock()
 		old := e.callers[i]
-		e.callers[i] = &line{Caller: c}
+		e.callers[i] = &line{Caller: e.connect()}
 		e.mu.Unlock()
 		e.asking.Go(func() {
 			old.using.Wait()
@@ -173,7 +165,7 @@ func (e *echoes) one(member string) {
 	began := time.Now()
 	got, err := caller.Call(ctx, redirect.Request{Member: ring.MemberID(member), Payload: sent})
 	took := time.Since(began)
-	uncertain := err != nil && wire.MayBeExecuted(err)
+	uncertain := errors.Is(err, redirect.ErrUncertain)
 	if err == nil && !bytes.Equal(got, sent) {
 		err = fmt.Errorf("%s was answered with %q", sent, got)
 	}
@@ -266,10 +258,8 @@ func (e *echoes) rest() (resume func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, old := range e.callers {
-		if c, err := e.connect(); err == nil { // it connects when it is needed
-			e.callers[i] = &line{Caller: c}
-			_ = old.Close()
-		}
+		e.callers[i] = &line{Caller: e.connect()} // it connects when it is needed
+		_ = old.Close()
 	}
 	return func() {
 		for range cap(e.slots) {

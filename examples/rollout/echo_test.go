@@ -39,11 +39,11 @@ func (c *paperCaller) Close() error {
 }
 
 // connect counts, too.
-func (c *paperCaller) connect() (wire.Caller, error) {
+func (c *paperCaller) connect() wire.Caller {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open++
-	return c, nil
+	return c
 }
 
 // asking begins to ask supervisors that answer as call says, once it has echoes.
@@ -52,8 +52,7 @@ func asking(t *testing.T, call func(*echoes, redirect.Request) ([]byte, error), 
 	var e *echoes
 	begun := make(chan struct{})
 	c := &paperCaller{call: func(req redirect.Request) ([]byte, error) { <-begun; return call(e, req) }}
-	e, err := newEchoes(config{echoEvery: time.Millisecond}, c.connect, members)
-	require.NoError(t, err)
+	e = newEchoes(config{echoEvery: time.Millisecond}, c.connect, members)
 	close(begun)
 	t.Cleanup(func() {
 		require.NoError(t, e.close())
@@ -199,12 +198,6 @@ func TestEchoPlus(t *testing.T) {
 	b := Echo{Sent: 7, Failed: 4, Uncertain: 5, Twice: 6, MSP50: 2, MSP99: 3, MSMax: 20, first: second}
 	require.Equal(t, Echo{Sent: 12, Failed: 5, Uncertain: 7, Twice: 9, MSP50: 2, MSP99: 9, MSMax: 20, first: first}, a.plus(b))
 	require.Equal(t, second, Echo{}.plus(b).first)
-}
-
-func TestEchoesWithoutACaller(t *testing.T) {
-	errNone := errors.New("planted")
-	_, err := newEchoes(config{}, func() (wire.Caller, error) { return nil, errNone }, []string{"a"})
-	require.ErrorIs(t, err, errNone)
 }
 
 func TestBalancerDialsWhoIsReady(t *testing.T) {

@@ -293,23 +293,18 @@ func (f *fleet) event(e report.Event) {
 }
 
 // startEchoes begins to ask as many supervisors as the config says, of all processes alike.
-func (f *fleet) startEchoes() error {
+func (f *fleet) startEchoes() {
 	if f.cfg.echo == 0 {
-		return nil
+		return
 	}
 	members := make([]string, f.cfg.echo)
 	for i := range members {
 		members[i] = "edge-" + strconv.Itoa(1+i*f.cfg.supervisors/f.cfg.echo)
 	}
-	connect := func() (wire.Caller, error) {
+	connect := func() wire.Caller {
 		return wire.NewCaller(wire.CallerConfig{Kind: f.cfg.transport, Addr: f.balance.address(), Patient: true, Dial: f.balance.dial})
 	}
-	echoes, err := newEchoes(f.cfg, connect, members)
-	if err != nil {
-		return err
-	}
-	f.echoes.Store(echoes)
-	return nil
+	f.echoes.Store(newEchoes(f.cfg, connect, members))
 }
 
 // restartSupervisors kills every process with supervisors and starts them again at once.

@@ -143,10 +143,7 @@ func play(ctx context.Context, fleet *fleet, scr *screen, stdout io.Writer) int 
 			failed++
 		}
 		if i == 0 && len(names) > 1 {
-			if err := fleet.startEchoes(); err != nil {
-				scr.say("rollout: " + err.Error())
-				return failed + len(names) - 1
-			}
+			fleet.startEchoes()
 		}
 	}
 	return failed

@@ -5,27 +5,22 @@ package wire
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 
 	"github.com/evenring/evenring/redirect"
-	"github.com/evenring/evenring/redirect/redirectgrpc/evenringpb"
+	"github.com/evenring/evenring/redirect/redirectgrpc"
 	"github.com/evenring/evenring/redirect/redirectws"
 )
 
 // Caller makes requests of supervisors and sessions. It keeps connections, and
 // may be used concurrently.
 type Caller interface {
-	// Call returns the member's answer; ctx bounds it. [MayBeExecuted] reads the error.
+	// Call returns the member's answer; ctx bounds it. Its error is a [redirect.ErrUncertain] if the request may have been executed.
 	Call(ctx context.Context, req redirect.Request) ([]byte, error)
 	// Close ends every connection, and what is under way.
 	Close() error
@@ -46,25 +41,11 @@ type CallerConfig struct {
 }
 
 // NewCaller returns a caller. Its connections are made when they are needed.
-func NewCaller(cfg CallerConfig) (Caller, error) {
+func NewCaller(cfg CallerConfig) Caller {
 	if cfg.Kind == WebSocket {
-		return newWebCaller(cfg), nil
+		return newWebCaller(cfg)
 	}
-	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.WaitForReady(cfg.Patient)),
-	}
-	if cfg.TLS != nil {
-		options[0] = grpc.WithTransportCredentials(credentials.NewTLS(cfg.TLS))
-	}
-	if cfg.Dial != nil {
-		options = append(options, grpc.WithContextDialer(cfg.Dial))
-	}
-	conn, err := grpc.NewClient(cfg.Addr, options...)
-	if err != nil {
-		return nil, fmt.Errorf("%q: %w", cfg.Addr, err)
-	}
-	return grpcCaller{conn}, nil
+	return newGRPCCaller(cfg)
 }
 
 type webCaller struct {
@@ -86,29 +67,25 @@ func (c *webCaller) Call(ctx context.Context, req redirect.Request) ([]byte, err
 	return c.Caller.Call(ctx, c.addr, req)
 }
 
-type grpcCaller struct{ *grpc.ClientConn }
-
-func (c grpcCaller) Call(ctx context.Context, req redirect.Request) ([]byte, error) {
-	reply, err := evenringpb.NewCallerClient(c.ClientConn).Call(ctx, &evenringpb.CallRequest{
-		Member: string(req.Member), Session: string(req.Session), Payload: req.Payload, Idempotent: req.Idempotent,
-	})
-	return reply.GetPayload(), err
+type grpcCaller struct {
+	redirectgrpc.Caller
+	addr string
 }
 
-// MayBeExecuted reports whether a request may have been executed, of which a
-// [Caller] has returned err. Over gRPC, the status is Unavailable both when a gateway says so and
-// when the connection to it has broken; the text tells which.
-func MayBeExecuted(err error) bool {
-	s, ok := status.FromError(err)
-	if !ok {
-		return errors.Is(err, redirect.ErrUncertain)
+func newGRPCCaller(cfg CallerConfig) *grpcCaller {
+	c := &grpcCaller{redirectgrpc.Caller{
+		Credentials: insecure.NewCredentials(),
+		Options:     []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.WaitForReady(cfg.Patient))},
+	}, cfg.Addr}
+	if cfg.TLS != nil {
+		c.Credentials = credentials.NewTLS(cfg.TLS)
 	}
-	switch s.Code() {
-	case codes.NotFound, codes.Unimplemented, codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted:
-		return false
-	case codes.Unavailable:
-		return !strings.HasPrefix(s.Message(), "forward: ")
-	default:
-		return err != nil
+	if cfg.Dial != nil {
+		c.Options = append(c.Options, grpc.WithContextDialer(cfg.Dial))
 	}
+	return c
+}
+
+func (c *grpcCaller) Call(ctx context.Context, req redirect.Request) ([]byte, error) {
+	return c.Caller.Call(ctx, c.addr, req)
 }
