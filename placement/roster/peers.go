@@ -45,7 +45,7 @@ func (r *Roster) departed(now time.Time, ev Departed) {
 	}
 	r.readiness.forget(ev.Gateway)
 	maps.DeleteFunc(r.gone, func(_ ring.GatewayID, d departure) bool { return !now.Before(d.until) })
-	if ev.Incarnation != 0 {
+	if ev.Incarnation != 0 && ev.Incarnation >= r.gone[ev.Gateway].incarnation { // two may have had this ID
 		r.gone[ev.Gateway] = departure{incarnation: ev.Incarnation, until: now.Add(r.cfg.TimeToLive)}
 	}
 }

@@ -152,6 +152,24 @@ func TestDeparted(t *testing.T) {
 	require.Len(t, known(a), 2, "a wrong farewell is not believed for ever")
 }
 
+// Two processes have had one ID, and the older leaves last: what the newer has still under way does not bring it back.
+func TestTheOlderOfTwoDepartsLast(t *testing.T) {
+	f := newFleet(t, "a", "b")
+	f.start("b", 2)
+	f.run(time.Second)
+	a, late := f.nodes["a"], f.nodes["b"].heartbeat()
+	delete(f.nodes, "b")
+	took[Rejected](f, "a")
+	f.step("a", Departed{Gateway: "b", Incarnation: 2})
+	f.step("a", Departed{Gateway: "b", Incarnation: 1})
+	f.step("a", Received{Message: late})
+	require.Equal(t, []ring.GatewayID{"a"}, known(a))
+	require.ErrorIs(t, took[Rejected](f, "a")[0].Err, ErrOldIncarnation)
+	f.start("b", 3)
+	f.run(time.Second)
+	require.Len(t, known(a), 2)
+}
+
 func TestDiscovery(t *testing.T) {
 	f := newFleet(t, "a", "b", "c")
 	for _, id := range f.ids() {
