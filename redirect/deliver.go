@@ -36,7 +36,8 @@ var (
 type Carry func(ctx context.Context, payload []byte) ([]byte, error)
 
 // Carry says how requests reach the other end of the stream. A transport calls
-// it once, for a stream whose hello said that it answers; requests wait for it.
+// it once, for a stream whose hello said that it answers; requests wait for it. The first may come
+// at once, and must not overtake the verdict.
 func (t *Attachment) Carry(carry Carry) {
 	t.gateway.mu.Lock()
 	defer t.gateway.mu.Unlock()

@@ -163,8 +163,10 @@ func TestCallTimeout(t *testing.T) {
 	a := f.start(t, "a", gateOptions{calls: &CallConfig{Timeout: 50 * time.Millisecond}})
 	f.complete(t)
 	tr := plain
-	tr.Serve = func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }
+	over := make(chan struct{}) // an answer as soon as its context ends might still be in time for the gateway
+	tr.Serve = func(ctx context.Context, _ []byte) ([]byte, error) { <-over; return nil, ctx.Err() }
 	dial(t, tr, a.addr, hello("s", 1))
+	t.Cleanup(func() { close(over) })
 	_, err := call(t.Context(), caller(t, a.addr), "s", "hi")
 	ended(t, err, forward.Stopped)
 	require.ErrorContains(t, err, "deadline exceeded")

@@ -116,10 +116,10 @@ func (f fault) admit(t *talk, g Gate, first line, attached func(ring.MemberID)) 
 		}
 		a.Leave(clean)
 	}()
-	a.Carry(s.carry)
 	if err := t.say(verdictLine(v)); err != nil {
 		return err
 	}
+	a.Carry(s.carry) // no request may overtake the verdict
 	var talking sync.WaitGroup
 	defer talking.Wait()
 	defer t.Close()
