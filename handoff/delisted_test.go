@@ -78,11 +78,12 @@ func TestS62ListedAgain(t *testing.T) {
 		time.AfterFunc(8*second, func() { a.Step(roster.Discovered{Gateways: []ring.GatewayID{"A", "B"}}); cancel(again) })
 		report, err := handoff.Drain(ctx, a, handoff.Config{Keep: true}, handoff.Hooks{})
 		require.ErrorIs(t, err, again)
-		require.Len(t, report.Moved, 5)
-		require.Len(t, report.Left, 5)
+		require.NotEmpty(t, report.Moved) // about half, for the order of what happens in one instant is open
+		require.NotEmpty(t, report.Left)
+		require.Equal(t, 10, len(report.Moved)+len(report.Closed)+len(report.Left))
 		f.pass(60 * second)
 		require.Empty(t, gaps.all())
-		require.Equal(t, []int{5, 15}, []int{a.Stats().Served, b.Stats().Served})
+		require.Equal(t, []int{len(report.Left), 20 - len(report.Left)}, []int{a.Stats().Served, b.Stats().Served})
 		require.Equal(t, roster.ReasonServing, a.Ready().Supervisors.Reason)
 	})
 }
