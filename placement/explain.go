@@ -3,6 +3,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -83,14 +84,10 @@ func (v *View) Explain(r Request) Explanation {
 
 // begin is the position where the walk that made the decision begins, if that is not the owner's; otherwise -1.
 func (v *View) begin(r Request, d Decision) int {
-	switch {
-	case d.Reason == Full:
+	if d.Reason == Full {
 		return -1
-	case r.Prefer == "":
-		return v.position(r.Home)
-	default:
-		return v.position(r.Prefer)
 	}
+	return v.position(cmp.Or(r.Prefer, r.Home))
 }
 
 // why tells of a candidate; after says that one before it was chosen.

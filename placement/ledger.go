@@ -108,7 +108,11 @@ func (l *Ledger) position(p *promise) int {
 // Expire ends the promise for m if it has run out.
 func (l *Ledger) Expire(m ring.MemberID, now time.Time) bool {
 	p := l.promises[m]
-	return p != nil && !p.expires.After(now) && l.Settle(m)
+	if p == nil || p.expires.After(now) {
+		return false
+	}
+	l.end(m, p)
+	return true
 }
 
 // Target returns the gateway that m was last sent to, and when the promise expires; false: it was not.
