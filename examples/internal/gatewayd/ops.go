@@ -96,6 +96,13 @@ func printFleet(w io.Writer, self ring.GatewayID, s redirect.Stats, fleet []plac
 	_ = table.Flush() // a reader that has gone needs no page
 }
 
+// showJSON answers with a page for programs.
+func showJSON(w http.ResponseWriter, code int, page any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(page) // a reader that has gone needs no page
+}
+
 // explainPage tells where a member would be placed now: for a person, or with format=json as a
 // [placement.Explanation].
 func (p *process) explainPage(w http.ResponseWriter, r *http.Request) {
@@ -109,8 +116,7 @@ func (p *process) explainPage(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8") // whatever the member's ID looks like
 		fmt.Fprint(w, p.gateway.Explain(member))
 	case "json":
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(p.gateway.Explain(member)) // a reader that has gone needs no page
+		showJSON(w, http.StatusOK, p.gateway.Explain(member))
 	default:
 		http.Error(w, fmt.Sprintf("format is %q; it may be json, or be left out", format), http.StatusBadRequest)
 	}

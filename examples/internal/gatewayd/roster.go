@@ -3,7 +3,6 @@
 package gatewayd
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -64,8 +63,7 @@ func (d *Digest) UnmarshalText(text []byte) error {
 func (p *process) rosterPage(w http.ResponseWriter, r *http.Request) {
 	page := Roster{Gateway: p.gateway.ID()}
 	p.gateway.Inspect(func(have *roster.Roster) { page.read(have, r.FormValue("members") != "") })
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(page) // a reader that has gone needs no page
+	showJSON(w, http.StatusOK, page)
 }
 
 func (page *Roster) read(have *roster.Roster, members bool) {

@@ -3,7 +3,6 @@
 package gatewayd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -73,9 +72,7 @@ func (p *process) settlePage(w http.ResponseWriter, r *http.Request) {
 		p.log.Warn("the settle was cut short", "cause", err, "moved", len(result.Moved), "failed", len(result.Failed))
 		page.Error = err.Error()
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(page) // a reader that has gone needs no page
+	showJSON(w, code, page)
 }
 
 // settleConfig reads what the operator asks for: budget, a number, and stable
